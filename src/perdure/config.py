@@ -1,0 +1,55 @@
+"""What a caller says about a run, and doors to what is around the code that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from typing_extensions import TypedDict
+
+from perdure.context import current_scope
+
+if TYPE_CHECKING:
+    from perdure.store.base import BaseStore
+
+__all__ = ["RunnableConfig", "get_config", "get_store", "get_stream_writer"]
+
+
+class RunnableConfig(TypedDict, total=False):
+    """The config of a run. The same keys as LangChain's, which is accepted wherever this is."""
+
+    tags: list[str]
+    """Marks for traces; inherited by what the run calls."""
+    metadata: dict[str, Any]
+    """Stored with every checkpoint of the run."""
+    callbacks: Any
+    """LangChain's callback handlers."""
+    run_name: str
+    max_concurrency: int | None
+    """How many steps of user code may run at once."""
+    recursion_limit: int
+    """How many supersteps the run may take."""
+    configurable: dict[str, Any]
+    """`thread_id`, `checkpoint_ns`, `checkpoint_id`, and whatever the caller puts there."""
+    run_id: UUID | None
+
+
+def get_config() -> RunnableConfig:
+    """The config of the node, task or entrypoint that is running. Raises ContextError outside."""
+    return current_scope().config
+
+
+def get_store() -> BaseStore:
+    """The run's store. Raises ContextError outside of a run."""
+    store: BaseStore = current_scope().runtime.store
+    return store
+
+
+def get_stream_writer() -> Callable[[Any], None]:
+    """Writes to the run's `custom` stream; without a listener it does nothing.
+
+    Raises ContextError outside of a run.
+    """
+    writer: Callable[[Any], None] = current_scope().writer
+    return writer
