@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NotRequired, TypeAlias
 from typing_extensions import TypeAliasType, TypedDict
 
 from perdure.interrupts import Interrupt
-from perdure.typing import OutputT, StateT
+from perdure.typing import OutputT, ResultT, StateT
 
 if TYPE_CHECKING:
     from perdure.config import RunnableConfig
@@ -91,12 +91,12 @@ DebugPayload = TypeAliasType(
 """A checkpoint or task event with its step and time."""
 
 
-class ValuesStreamPart(TypedDict, Generic[OutputT]):
+class ValuesStreamPart(TypedDict, Generic[ResultT]):
     """The state after a step, and the questions it is paused on."""
 
     type: Literal["values"]
     ns: tuple[str, ...]
-    data: OutputT
+    data: ResultT
     interrupts: tuple[Interrupt, ...]
 
 

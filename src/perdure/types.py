@@ -48,7 +48,7 @@ from perdure.policies import (
     default_retry_on,
     omit_payload,
 )
-from perdure.typing import OutputT
+from perdure.typing import ResultT
 from perdure.warnings import PerdureDeprecatedSinceV11
 
 if TYPE_CHECKING:
@@ -240,10 +240,10 @@ def _described(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class GraphOutput(Generic[OutputT]):
+class GraphOutput(Generic[ResultT]):
     """What `invoke(version="v2")` returns."""
 
-    value: OutputT
+    value: ResultT
     interrupts: tuple[Interrupt, ...] = ()
     """The questions the run is paused on."""
 

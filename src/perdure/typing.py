@@ -16,6 +16,7 @@ __all__ = [
     "NodeInputT",
     "NodeInputT_contra",
     "OutputT",
+    "ResultT",
     "StateT",
     "StateT_co",
     "StateT_contra",
@@ -30,6 +31,7 @@ ContextT = TypeVar("ContextT", default=None)
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True, default=None)
 InputT = TypeVar("InputT", default=StateT)
 OutputT = TypeVar("OutputT", default=StateT)
+ResultT = TypeVar("ResultT")
 NodeInputT = TypeVar("NodeInputT")
 NodeInputT_contra = TypeVar("NodeInputT_contra", contravariant=True)
 
