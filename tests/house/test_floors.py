@@ -11,9 +11,9 @@ from house import import_graph
 PACKAGE = Path(__file__).parents[2] / "src" / "perdure"
 
 FLOORS = (
-    ("errors", "ids", "constants"),
-    ("types", "context", "serde"),
-    ("channels", "cache", "store", "stream", "managed", "config"),
+    ("errors", "ids", "interrupts", "typing", "version", "warnings"),
+    ("types", "config", "constants", "context", "parts", "policies", "serde"),
+    ("channels", "cache", "store", "stream", "managed"),
     ("runtime", "checkpoint", "ext"),
     ("engine",),
     ("inspection",),
