@@ -64,8 +64,8 @@ def _tasks() -> list[Workload]:
     for home in ("none", "sqlite"):
         for shape in ("sequential", "parallel"):
             for way in ("sync", "async"):
-                title = f"task of 500, {shape}, {way}" + (", SQLite, sync" if home == "sqlite" else ", no saver")
-                promise = NOTHING if home == "none" else SYNC_TASKS
+                where, promise = ("no saver", NOTHING) if home == "none" else ("sqlite, sync", SYNC_TASKS)
+                title = f"task of 500, {shape}, {way}, {where}"
                 goal = 8 if home == "none" else None
                 rows.append(Workload(f"task-{shape}-{way}-{home}", title, "us", promise, goal))
     return rows
@@ -77,7 +77,7 @@ WORKLOADS = (
     Workload("call", "empty entrypoint call", "us", NOTHING, 20),
     Workload("call-async", "empty entrypoint call, async", "us", NOTHING, 20),
     Workload("resume-memory", "resume behind 500 finished tasks, memory", "ms", MEMORY),
-    Workload("resume-sqlite", "resume behind 500 finished tasks, SQLite", "ms", SYNC_TASKS),
+    Workload("resume-sqlite", "resume behind 500 finished tasks, sqlite", "ms", SYNC_TASKS),
     Workload("import", "import, CPU with interpreter start", "ms", NOTHING, 10, alone=True),
     Workload("chat-file", "200-turn chat of 400 kB: file", "kB", SYNC_STEPS, alone=True, once=True),
     Workload("chat-turn", "200-turn chat of 400 kB: turn", "us", SYNC_STEPS, alone=True, once=True),

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import workflow as essay
-
 from perdure.checkpoint.sqlite import SqliteSaver
 
 KILL_AFTER = "write: paragraph 2 of 4"
@@ -86,7 +85,7 @@ def kill_half_way(stage: Stage) -> None:
         process.kill()
     stage.starts[-1].killed = time.time()
     if process.returncode != -9:
-        raise SystemExit(f"the workflow ended by itself, with code {process.returncode}, before it was killed")
+        raise SystemExit(f"the workflow ended with code {process.returncode} before it was killed")
 
 
 def run(stage: Stage, verb: str) -> None:
