@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from typing_extensions import TypedDict
@@ -42,8 +42,7 @@ def get_config() -> RunnableConfig:
 
 def get_store() -> BaseStore:
     """The run's store. Raises ContextError outside of a run."""
-    store: BaseStore = current_scope().runtime.store
-    return store
+    return cast("BaseStore", current_scope().runtime.store)
 
 
 def get_stream_writer() -> Callable[[Any], None]:
@@ -51,5 +50,4 @@ def get_stream_writer() -> Callable[[Any], None]:
 
     Raises ContextError outside of a run.
     """
-    writer: Callable[[Any], None] = current_scope().writer
-    return writer
+    return current_scope().writer

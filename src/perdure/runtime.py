@@ -182,5 +182,4 @@ def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[Context
     Args:
         context_schema: Only tells type checkers what `context` is.
     """
-    runtime: Runtime[ContextT] = current_scope().runtime
-    return runtime
+    return cast("Runtime[ContextT]", current_scope().runtime)

@@ -1,0 +1,1 @@
+"""Memory across threads."""
