@@ -78,7 +78,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value, Value], Generic[Value]):
         return True
 
     def _folded(self, values: Sequence[Value]) -> Any:
-        value = self.value
+        value: Any = self.value
         operator = self.operator
         for write in values:
             value = write if value is MISSING else operator(value, write)

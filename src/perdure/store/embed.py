@@ -76,7 +76,7 @@ def ensure_embeddings(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str
         return _by_name(embed)
     if hasattr(embed, "embed_documents"):
         return cast(Embeddings, embed)
-    return EmbeddingsLambda(embed)
+    return EmbeddingsLambda(cast(EmbeddingsFunc | AEmbeddingsFunc, embed))
 
 
 def _by_name(name: str) -> Embeddings:
