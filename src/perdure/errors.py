@@ -75,9 +75,7 @@ def create_error_message(*, message: str, error_code: ErrorCode) -> str:
     return f"{message}\nMore about this error: {page}"
 
 
-def _rebuild(
-    cls: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]
-) -> BaseException:
+def _rebuild(cls: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
     error = cls.__new__(cls, *args)
     error.__dict__.update(attributes)
     return error
@@ -187,9 +185,7 @@ class NonDeterminismError(PerdureError):
 class UnstorableError(PerdureError, TypeError):
     """A value cannot be stored."""
 
-    def __init__(
-        self, message: str, *, path: Sequence[str | int] = (), type_name: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, path: Sequence[str | int] = (), type_name: str = "") -> None:
         super().__init__(message)
         self.path = tuple(path)
         """Where inside the value: attribute names, keys and indexes from the outside in."""

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from perdure.config import RunnableConfig
     from perdure.types import StateSnapshot
 
-StreamMode: TypeAlias = Literal[
-    "values", "updates", "checkpoints", "tasks", "debug", "messages", "custom"
-]
+StreamMode: TypeAlias = Literal["values", "updates", "checkpoints", "tasks", "debug", "messages", "custom"]
 """What a stream tells: the state after each step, what each task wrote, saved checkpoints,
 tasks as they start and end, the last two together, tokens, or what user code writes."""
 

@@ -10,9 +10,7 @@ from datetime import timedelta
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes])
-RetryOn: TypeAlias = (
-    type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool]
-)
+RetryOn: TypeAlias = type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool]
 
 # -- retries -----------------------------------------------------------------------------------
 

@@ -130,9 +130,7 @@ def _merge(how: MessageKind, left: list[Any], right: list[Any]) -> list[Any]:
     return [message for message in merged if how.id_of(message) not in removed] if removed else merged
 
 
-def _after_last_clearing(
-    how: MessageKind, left: list[Any], right: list[Any]
-) -> tuple[list[Any], list[Any]]:
+def _after_last_clearing(how: MessageKind, left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any]]:
     for place in range(len(right) - 1, -1, -1):
         if how.id_of(right[place]) == REMOVE_ALL_MESSAGES and how.is_removal(right[place]):
             return [], right[place + 1 :]

@@ -324,9 +324,7 @@ class BaseStore(ABC):
 
     # -- one operation, async
 
-    async def aget(
-        self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
-    ) -> Item | None:
+    async def aget(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
         """The same as `get`."""
         return cast(Item | None, (await self.abatch([self._get_op(namespace, key, refresh_ttl)]))[0])
 

@@ -218,9 +218,7 @@ class _Vectors:
         self._documents: dict[str, vectors.Vector] = {}
         self._queries: dict[str, vectors.Vector] = {}
 
-    def add_documents(
-        self, texts: Sequence[str], made: Sequence[Sequence[float]], dims: int | None
-    ) -> None:
+    def add_documents(self, texts: Sequence[str], made: Sequence[Sequence[float]], dims: int | None) -> None:
         if len(made) != len(texts):
             raise ValueError(f"the embedding function made {len(made)} vectors of {len(texts)} texts")
         for text, vector in zip(texts, made, strict=True):

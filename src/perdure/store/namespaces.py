@@ -20,9 +20,7 @@ class InvalidNamespaceError(ValueError):
 def check_labels(namespace: Namespace) -> None:
     """Raises unless it is a tuple of labels that every store can keep."""
     if not isinstance(namespace, tuple):
-        raise TypeError(
-            f"a namespace is a tuple of labels, such as ('users', 'ann'); got {namespace!r}"
-        )
+        raise TypeError(f"a namespace is a tuple of labels, such as ('users', 'ann'); got {namespace!r}")
     for label in namespace:
         fault = _fault(label)
         if fault:
