@@ -1,0 +1,1 @@
+"""Serializers of checkpoint savers, under their documented names."""
