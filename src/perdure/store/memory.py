@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from typing_extensions import override
@@ -63,6 +63,7 @@ class InMemoryStore(BaseStore):
     def __init__(self, *, index: IndexConfig | None = None) -> None:
         self._data: dict[Namespace, dict[str, _Entry]] = {}
         self._lock = threading.Lock()
+        self._newest = datetime.min.replace(tzinfo=UTC)
         self.index_config = index
         self.embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._fields = [tokenize_path(path) for path in (index or {}).get("fields") or ["$"]]
@@ -126,13 +127,18 @@ class InMemoryStore(BaseStore):
     def _carry_out(self, plan: _Plan, found: _Vectors) -> list[Result]:
         with self._lock:
             results = [self._read(op, found) for op in plan.ops]
-            now = datetime.now(UTC)
+            now = self._now()
             for place, value in plan.values.items():
                 if value is None:
                     self._delete(*place)
                 else:
                     self._write(*place, value, now, found.of(plan.texts.get(place, ())))
             return results
+
+    def _now(self) -> datetime:
+        """A time later than that of any batch before, so that the newest item is known."""
+        self._newest = max(datetime.now(UTC), self._newest + timedelta(microseconds=1))
+        return self._newest
 
     def _read(self, op: Op, found: _Vectors) -> Result:
         match op:
