@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID
 
 from typing_extensions import TypedDict
 
 from perdure.context import current_scope
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from perdure.store.base import BaseStore
 
 __all__ = ["RunnableConfig", "get_config", "get_store", "get_stream_writer"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,6 +161,8 @@ def _seconds(name: str, value: Duration | None) -> float | None:
 
 def default_cache_key(*args: Any, **kwargs: Any) -> str | bytes:
     """A key of the arguments, equal for equal dicts and sets whatever their order."""
+    import pickle  # only programs that cache need it
+
     return pickle.dumps((_frozen(args), _frozen(kwargs)), protocol=5)
 
 

@@ -37,15 +37,15 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 class MessageKind(Protocol):
     """What has to be known of messages to merge them."""
 
-    def coerce(self, items: Sequence[Any]) -> list[Any]:
-        """Messages of whatever may be written for one. Raises for what may not."""
+    def coerce(self, item: Any) -> Any:
+        """The message that `item` is or stands for. Raises for what is none."""
         ...
 
-    def identified(self, message: Any) -> Any:
-        """The message with an id: its own, or a new one."""
+    def ready(self, items: Sequence[Any]) -> list[Any]:
+        """The messages of all items, each with an id: its own, or a new one."""
         ...
 
-    def id_of(self, message: Any) -> str | None: ...
+    def ids(self, messages: Sequence[Any]) -> list[str]: ...
     def is_removal(self, message: Any) -> bool: ...
     def formatted(self, messages: list[Any]) -> list[Any]:
         """The messages with their contents as OpenAI has them."""
@@ -101,22 +101,19 @@ def add_messages(left: Any = None, right: Any = None, *, format: str | None = No
         given = "right" if left is None else "left"
         raise ValueError(f"add_messages takes both 'left' and 'right'. Only received: {given!r}.")
     how = kind()
-    merged = _merge(how, _messages(how, left), _messages(how, right))
+    merged = _merge(how, how.ready(_listed(left)), how.ready(_listed(right)))
     return how.formatted(merged) if format else merged
 
 
-def _messages(how: MessageKind, given: Any) -> list[Any]:
-    items = how.coerce(given if isinstance(given, list) else [given])
-    return [how.identified(message) for message in items]
+def _listed(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]
 
 
 def _merge(how: MessageKind, left: list[Any], right: list[Any]) -> list[Any]:
-    left, right = _after_last_clearing(how, left, right)
-    merged = left
-    places = {how.id_of(message): place for place, message in enumerate(merged)}
-    removed: set[str | None] = set()
-    for message in right:
-        id_ = how.id_of(message)
+    merged, new = _after_last_clearing(how, left, right)
+    places = {id_: place for place, id_ in enumerate(how.ids(merged))}
+    removed: set[str] = set()
+    for id_, message in zip(how.ids(new), new, strict=True):
         if how.is_removal(message):
             if id_ not in places:
                 raise ValueError(f"Attempting to delete a message with an ID that doesn't exist ({id_!r})")
@@ -127,12 +124,15 @@ def _merge(how: MessageKind, left: list[Any], right: list[Any]) -> list[Any]:
         else:
             places[id_] = len(merged)
             merged.append(message)
-    return [message for message in merged if how.id_of(message) not in removed] if removed else merged
+    if not removed:
+        return merged
+    return [message for id_, message in zip(how.ids(merged), merged, strict=True) if id_ not in removed]
 
 
 def _after_last_clearing(how: MessageKind, left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any]]:
+    ids = how.ids(right)
     for place in range(len(right) - 1, -1, -1):
-        if how.id_of(right[place]) == REMOVE_ALL_MESSAGES and how.is_removal(right[place]):
+        if ids[place] == REMOVE_ALL_MESSAGES and how.is_removal(right[place]):
             return [], right[place + 1 :]
     return left, right
 
@@ -184,8 +184,8 @@ def push_message(message: Any, *, state_key: str | None = "messages") -> Any:
     """
     scope = current_scope()
     how = kind()
-    (pushed,) = how.coerce([message])
-    if how.id_of(pushed) is None:
+    pushed = how.coerce(message)
+    if how.ids([pushed]) == [None]:
         raise ValueError("Message ID is required: give the message an `id` of its own.")
     scope.message(pushed)
     if state_key is not None:

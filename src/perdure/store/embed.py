@@ -76,7 +76,8 @@ def ensure_embeddings(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str
         return _by_name(embed)
     if hasattr(embed, "embed_documents"):
         return cast(Embeddings, embed)
-    return EmbeddingsLambda(cast(EmbeddingsFunc | AEmbeddingsFunc, embed))
+    function: Any = embed
+    return EmbeddingsLambda(function)
 
 
 def _by_name(name: str) -> Embeddings:
