@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
-KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes])
+from typing_extensions import TypeVar
+
+KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes], default=Callable[..., str | bytes])
 RetryOn: TypeAlias = type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool]
 
 # -- retries -----------------------------------------------------------------------------------

@@ -15,11 +15,10 @@ from typing import (
     Literal,
     NamedTuple,
     TypeAlias,
-    TypeVar,
     overload,
 )
 
-from typing_extensions import TypeAliasType, override
+from typing_extensions import TypeAliasType, TypeVar, override
 
 from perdure.context import current_scope
 from perdure.interrupts import Interrupt
@@ -100,7 +99,7 @@ __all__ = [
     "DebugPayload",
 ]
 
-NodeT = TypeVar("NodeT", bound=Hashable)
+NodeT = TypeVar("NodeT", bound=Hashable, default=str)
 AnswerT = TypeVar("AnswerT")
 
 All: TypeAlias = Literal["*"]
