@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel
 
 from perdure.constants import START
-from perdure.graph.json_schema import json_schema
 from perdure.graph.state import StateGraph
 from perdure.managed import RemainingSteps
 
@@ -36,7 +35,7 @@ class Point:
 
 def schema_of(schema: Any, which: Any = "input", **more: Any) -> Any:
     graph: StateGraph[Any] = StateGraph(schema, **more).add_node("x", lambda state: None).add_edge(START, "x")
-    return json_schema(graph.compile().program, which)
+    return getattr(graph.compile(), f"get_{which}_jsonschema")()
 
 
 @pytest.mark.parametrize("which", ["input", "output"])
