@@ -1,0 +1,165 @@
+"""Answers find their question.
+
+Every question of a run has an id that follows from the place that asks it, so one table of
+answers, kept with the root run's checkpoint, serves the run and all that is nested in it.
+Within a task an answer belongs to a question by its number, as documented; where the code now
+asks in another order, an answer that was given by id goes to the question with exactly the
+payload that was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perdure.errors import UnknownInterruptError, mark_invalid_resume
+from perdure.types import Interrupt
+
+if TYPE_CHECKING:
+    from perdure.engine.scope import Frame
+
+_HEX = frozenset("0123456789abcdef")
+
+
+@dataclass(slots=True)
+class Answer:
+    """What somebody answered."""
+
+    value: Any
+    payload: str
+    """Digest of the payload that the question had."""
+    by_id: bool
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers given in this superstep of the root run, by id of their question."""
+
+    digest: Callable[[Any], str]
+    given: dict[str, Answer] = field(default_factory=dict)
+    payloads: dict[str, str] = field(default_factory=dict)
+    """Id -> payload digest of the questions recorded as open, so that a changed order is seen."""
+    floating: list[Any] = field(default_factory=list)
+    """Answers to whatever is asked first: a replay from an old checkpoint asks under new ids."""
+    refused: set[str] = field(default_factory=set)
+    """Questions whose answer did not fit the type that they asked for."""
+
+    @classmethod
+    def read(
+        cls, digest: Callable[[Any], str], stored: Mapping[str, Sequence[Any]], floating: list[Any]
+    ) -> Answers:
+        """The table as it was stored."""
+        return cls(digest, {qid: Answer(*entry) for qid, entry in stored.items()}, floating=floating)
+
+    def stored(self) -> dict[str, list[Any]]:
+        """The table as it is to be stored."""
+        return {qid: [a.value, a.payload, a.by_id] for qid, a in self.given.items() if qid not in self.refused}
+
+    def open_of(self, questions: Iterable[Interrupt]) -> list[Interrupt]:
+        """Those that have no answer yet."""
+        return [question for question in questions if question.id not in self.given]
+
+    def answer_any(self, questions: Iterable[Interrupt]) -> bool:
+        """True when one of the questions has been answered."""
+        return any(question.id in self.given for question in questions)
+
+    def accept(self, resume: Any, questions: Sequence[Interrupt], first_ids: Mapping[str, str]) -> None:
+        """Files what a caller gave as `Command(resume=...)` under the questions it answers.
+
+        Args:
+            questions: All recorded ones, answered or not.
+            first_ids: Id of a task's first question -> id of its open one, which older callers
+                may name by it.
+
+        Raises:
+            UnknownInterruptError: It answers nothing that is open.
+            RuntimeError: Several questions are open, and it does not say which one it answers.
+        """
+        open_ones = {question.id: question for question in self.open_of(questions)}
+        if is_answer_map(resume):
+            for qid in resume:
+                target = qid if qid in open_ones else first_ids.get(qid, qid)
+                if target not in open_ones:
+                    raise UnknownInterruptError(_unknown(qid, qid in self.given, open_ones))
+            for qid, value in resume.items():
+                target = qid if qid in open_ones else first_ids[qid]
+                self._file(open_ones[target], value, by_id=True)
+            return
+        if not open_ones:
+            raise UnknownInterruptError(
+                "no question of this thread is open, so there is nothing to answer; "
+                "go on with invoke(None, config), or start anew with an input"
+            )
+        if len(open_ones) > 1:
+            listed = ", ".join(f"{q.id} ({q.value!r})" for q in open_ones.values())
+            raise RuntimeError(
+                "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
+                f"Command(resume={{id: answer}}). Open are {listed}"
+            )
+        self._file(next(iter(open_ones.values())), resume, by_id=False)
+
+    def _file(self, question: Interrupt, value: Any, *, by_id: bool) -> None:
+        self.given[question.id] = Answer(value, self.digest(question.value), by_id)
+
+    def take(self, frame: Frame, number: int, payload: Any) -> tuple[bool, Any]:
+        """The answer to a frame's question; (False, None) when there is none yet."""
+        if not self.given and not self.floating:
+            return False, None
+        own = frame.question_id(number)
+        if self.floating and own not in self.given:
+            self.given[own] = Answer(self.floating.pop(0), self.digest(payload), by_id=False)
+        mine = self.given.get(own)
+        if mine is not None and not mine.by_id:
+            return True, mine.value
+        digest = self.digest(payload)
+        if mine is not None and mine.payload == digest:
+            return True, mine.value
+        others = self._others(frame, own)
+        for qid in others:
+            other = self.given.get(qid)
+            if other is not None and other.by_id and other.payload == digest:
+                return True, other.value
+        if mine is None or any(self.payloads.get(qid) == digest for qid in others):
+            return False, None
+        return True, mine.value
+
+    def _others(self, frame: Frame, own: str) -> list[str]:
+        found, number = [], 0
+        while (qid := frame.question_id(number)) in self.given or qid in self.payloads:
+            if qid != own:
+                found.append(qid)
+            number += 1
+        return found
+
+    def check(self, frame: Frame, number: int, value: Any, schema: Any) -> Any:
+        """The answer as the type that the question asked for.
+
+        Raises:
+            pydantic.ValidationError: It does not fit; the question stays open.
+        """
+        if schema is None or isinstance(schema, dict):
+            return value
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter(schema).validate_python(value)
+        except ValidationError as error:
+            self.refused.add(frame.question_id(number))
+            mark_invalid_resume(error)
+            raise
+
+
+def is_answer_map(resume: Any) -> bool:
+    """True for {interrupt id: answer}: a dict all of whose keys are 32 lower-case hex digits."""
+    return (
+        isinstance(resume, dict)
+        and bool(resume)
+        and all(isinstance(key, str) and len(key) == 32 and _HEX.issuperset(key) for key in resume)
+    )
+
+
+def _unknown(qid: str, answered: bool, open_ones: Mapping[str, Interrupt]) -> str:
+    known = ", ".join(open_ones) or "none"
+    state = "has been answered already" if answered else "is not open"
+    return f"interrupt {qid} {state} on this thread; open are: {known}. Read get_state(config).interrupts"

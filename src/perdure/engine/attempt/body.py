@@ -1,0 +1,60 @@
+"""One attempt at a task: the user's function, then what it returned as writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from perdure.engine.action import Action, is_runnable
+from perdure.engine.effects import Invoke, Steps
+from perdure.engine.program import Write
+from perdure.engine.scope import Frame, settle_attempt
+from perdure.engine.tasks import Task
+from perdure.errors import ParentCommand
+from perdure.types import Command
+
+
+def body(frame: Frame) -> Steps[Any]:
+    """Runs the frame's code once. A call gives its value, a node its writes."""
+    if frame.task is None:
+        value = yield from _invoke(frame, frame.action, frame.args, frame.kwargs)
+        settle_attempt(frame)
+        return value
+    return (yield from _node(frame, frame.task))
+
+
+def _invoke(frame: Frame, action: Action, args: tuple[Any, ...], given: dict[str, Any]) -> Steps[Any]:
+    kwargs = action.arguments(frame, given, len(args)) if action.inject else given
+    return (yield Invoke(action, args, kwargs))
+
+
+def _node(frame: Frame, task: Task) -> Steps[list[Write]]:
+    node, run = task.node, frame.run
+    try:
+        output = yield from _invoke(frame, node.action, frame.args, {})
+        if is_runnable(output) and not run.program.entrypoint:
+            output = yield from _invoke(frame, Action.of(output), frame.args, {})
+    except ParentCommand as signal:
+        output = _own(signal, frame)
+    settle_attempt(frame)
+    writes = [*node.write(output), *frame.writes]
+    for branch in node.branches:
+        view = run.view(writes)
+        argument = branch.read(view, run.steps, output)
+        chosen = yield from _invoke(frame, branch.path, (argument,), {})
+        writes.extend(branch.route(chosen))
+    settle_attempt(frame)
+    return writes
+
+
+def _own(signal: ParentCommand, frame: Frame) -> Command[Any]:
+    """A command from a graph below, as if the node that contains it had returned it.
+
+    One that names a graph further up goes on upwards.
+    """
+    command = signal.command
+    target = command.graph
+    here = (frame.run.recast_ns, frame.run.graph_names)
+    if target == Command.PARENT or target == here[0] or target in here[1]:
+        return replace(command, graph=None)
+    raise signal

@@ -1,0 +1,39 @@
+"""Attempts at a task under its retry policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.engine.attempt.body import body
+from perdure.engine.effects import Sleep, Steps
+from perdure.engine.scope import Frame
+from perdure.types import RetryPolicy
+
+
+def attempts(frame: Frame) -> Steps[Any]:
+    """Carries a task out, again and again while a policy says so.
+
+    The first policy that takes an error decides; the count of attempts is shared by all. A
+    later attempt finds the calls that earlier ones have finished. Signals are never retried.
+    """
+    if not frame.retry:
+        return (yield from body(frame))
+    while True:
+        try:
+            return (yield from body(frame))
+        except Exception as error:
+            policy = _policy(frame, error)
+            if policy is None or frame.fatal is not None or frame.run.closing is not None:
+                raise
+            frame.run.ledger.drop_failures(frame.failed, error)
+            frame.failed.clear()
+            yield Sleep(policy, frame.attempt)
+            frame.begin()
+
+
+def _policy(frame: Frame, error: Exception) -> RetryPolicy | None:
+    for policy in frame.retry:
+        if policy.matches(error):
+            return policy if frame.attempt < policy.max_attempts else None
+    return None
+

@@ -1,0 +1,228 @@
+"""The call book, pure: which call is this, was it made before, and does the code still match.
+
+A call is known by what it is, not by where it stands: its caller, the branch of the caller
+that makes it, its name, the digest of its arguments, and its occurrence among equal calls of
+that branch. A *branch* is the caller's body itself, or a coroutine or thread that the body
+started; a started one is known by the first call that it makes, so that pipelines side by
+side keep their own results whatever their timing.
+
+Where a call stands is recorded too, to notice that the code has changed: when a call that is
+not recorded stands at a number where another is recorded, and that one was made while no
+other call of its caller was open (so its place was meant, not a matter of timing), the code
+and the record have parted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xxhash import xxh3_128_hexdigest
+
+from perdure.checkpoint.port import CallInfo
+from perdure.engine.tasks import ERROR, INTERRUPT, RETURN, SCHEDULED, Error, Outcome, Paused, Value, uuid_of
+from perdure.errors import NonDeterminismError
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that user code makes."""
+
+    id: str
+    caller: str
+    branch: str
+    seq: int
+    index: int
+    """Number of the call among all calls of its caller."""
+    name: str
+    digest: str
+    solo: bool
+    started: float
+
+    def info(self, ended: float, ns: str | None = None) -> CallInfo:
+        """What is stored beside the outcome."""
+        return CallInfo(
+            self.caller, self.branch, self.seq, self.name, self.digest, self.solo, self.started, ended, ns
+        )
+
+
+class Branch:
+    """One line of calls in a caller: its body, or a coroutine or thread that it started."""
+
+    __slots__ = ("closed", "counts", "id", "parent", "seq")
+
+    def __init__(self, parent: Branch | None = None) -> None:
+        self.parent = parent
+        self.id: str | None = "" if parent is None else None
+        self.seq = 0
+        self.counts: dict[tuple[str, str], int] = {}
+        self.closed: BaseException | None = None if parent is None else parent.closed
+
+    def close(self, signal: BaseException) -> None:
+        """No further call may start on this line, nor on those that wait for it."""
+        branch: Branch | None = self
+        while branch is not None:
+            branch.closed = branch.closed or signal
+            branch = branch.parent
+
+
+class CallBook:
+    """Gives the calls of one attempt at a caller's body their identity."""
+
+    __slots__ = ("caller", "count", "firsts", "keyed", "root")
+
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
+        self.root = Branch()
+        self.count = 0
+        self.firsts: dict[tuple[str, str, str], int] = {}
+        self.keyed: dict[tuple[str, str], int] = {}
+
+    def place(
+        self, branch: Branch, name: str, digest: str, *, key: str | None, solo: bool, now: float
+    ) -> Call:
+        """The identity of the next call on `branch`.
+
+        Args:
+            key: The name that the user gave this very call; stands for branch and arguments.
+        """
+        if branch.id is None:
+            branch.id = self._name_branch(branch, name, digest)
+        if key is None:
+            counts, what, line = branch.counts, (name, digest), branch.id
+        else:
+            counts, what, line = self.keyed, (name, key), "key"
+        occurrence = counts.get(what, 0)
+        counts[what] = occurrence + 1
+        seq, index = branch.seq, self.count
+        branch.seq += 1
+        self.count += 1
+        identity = f"{self.caller}\0{line}\0{what[0]}\0{what[1]}\0{occurrence}"
+        return Call(
+            uuid_of(xxh3_128_hexdigest(identity.encode())),
+            self.caller, branch.id, seq, index, name, digest, solo, now,
+        )  # fmt: skip
+
+    def _name_branch(self, branch: Branch, name: str, digest: str) -> str:
+        parent = branch.parent
+        above = parent.id if parent is not None and parent.id is not None else ""
+        first = (above, name, digest)
+        occurrence = self.firsts.get(first, 0)
+        self.firsts[first] = occurrence + 1
+        return xxh3_128_hexdigest("\0".join((*first, str(occurrence))).encode())
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What is recorded of the calls of one superstep, and what this run adds."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    infos: dict[str, CallInfo] = field(default_factory=dict)
+    namespaces: dict[str, str] = field(default_factory=dict)
+    """Id of a nested run that has begun -> its namespace."""
+    places: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    by_caller: dict[str, list[str]] = field(default_factory=dict)
+    claimed: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    """Failed calls that are to be tried again."""
+    retried: set[str] = field(default_factory=set)
+    """Callers in which a call was tried again: what follows may rightly differ."""
+
+    @classmethod
+    def read(
+        cls, writes: Iterable[tuple[str, str, Any]], infos: Mapping[str, CallInfo], rerun: bool
+    ) -> Ledger:
+        """The ledger of a checkpoint's pending writes.
+
+        Args:
+            rerun: Paused calls are to be asked again even without a new answer.
+        """
+        ledger = cls()
+        for task_id, channel, value in writes:
+            if channel == SCHEDULED and isinstance(value, list):
+                ledger.dropped.update(value)
+            info = infos.get(task_id)
+            if info is None:
+                continue
+            if channel == RETURN:
+                ledger.outcomes[task_id] = Value(value)
+            elif channel == ERROR:
+                ledger.outcomes.setdefault(task_id, Error(value))
+            elif channel == INTERRUPT and not rerun:
+                ledger.outcomes.setdefault(task_id, Paused(tuple(value)))
+            elif channel == SCHEDULED and isinstance(value, str):
+                ledger.namespaces[task_id] = value
+        for call_id, info in infos.items():
+            ledger.infos[call_id] = info
+            ledger.by_caller.setdefault(info.caller, []).append(call_id)
+            if call_id in ledger.outcomes:
+                ledger.places[info.caller, info.branch, info.seq] = call_id
+        return ledger
+
+    def find(self, call: Call) -> Outcome | None:
+        """The recorded outcome of a call, None when it has to run."""
+        outcome = self.outcomes.get(call.id)
+        if outcome is None:
+            return None
+        if type(outcome) is Error and call.id in self.dropped:
+            self.retried.add(call.caller)
+            return None
+        self.claimed.add(call.id)
+        return outcome
+
+    def divergence(self, call: Call) -> NonDeterminismError | None:
+        """The error that shows both calls, when `call` stands where another was recorded.
+
+        Only for calls that are not recorded themselves. An error without a next move when the
+        order of the recorded call was a matter of timing is no error: None.
+        """
+        other = self.places.get((call.caller, call.branch, call.seq))
+        if other is None or other == call.id or call.caller in self.retried:
+            return None
+        info = self.infos[other]
+        if not info.solo or other in self.claimed:
+            return None
+        if info.name == call.name:
+            what = f"the recorded call of {info.name!r} had other arguments"
+        else:
+            what = f"a call of {info.name!r} is recorded there"
+        return NonDeterminismError(
+            f"call {call.seq} is {call.name!r} (arguments {call.digest[:8] or 'not digested'}), but {what} "
+            f"(arguments {info.digest[:8] or 'not digested'}): the code does not do what the record says it "
+            "did. Put what may change into a task, name the call with .options(key=...), go on with the "
+            "recorded code, or accept the change with on_divergence='warn' or 'allow'"
+        )
+
+    def unclaimed(self, caller: str) -> Iterator[str]:
+        """Names of finished calls of `caller` that its body did not make this time."""
+        for call_id in self.by_caller.get(caller, ()):
+            if call_id not in self.claimed and type(self.outcomes.get(call_id)) is Value:
+                yield self.infos[call_id].name
+
+    def drop_failures(self, failed: Mapping[str, BaseException], error: BaseException) -> list[str]:
+        """Which failed calls of an attempt that ended in `error` are tried again.
+
+        Those whose error is part of it (itself, its cause or context, a member of a group); when
+        none is, all.
+        """
+        named = {id(part) for part in parts_of(error)}
+        again = [call_id for call_id, failure in failed.items() if id(failure) in named]
+        again = again or list(failed)
+        self.dropped.update(again)
+        return again
+
+
+def parts_of(error: BaseException) -> Iterator[BaseException]:
+    """An error and everything that it was caused by or consists of."""
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        part = rest.pop()
+        if part is None or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        rest += (part.__cause__, part.__context__)
+        if isinstance(part, BaseExceptionGroup):
+            rest += part.exceptions

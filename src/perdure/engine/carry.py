@@ -1,0 +1,215 @@
+"""Carrying out user code on the thread that is here; what both drivers share."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perdure.checkpoint.port import Batch
+from perdure.context import scope_var
+from perdure.engine.attempt import attempts
+from perdure.engine.effects import Invoke
+from perdure.engine.live import Run
+from perdure.engine.outcomes import (
+    close_frame,
+    dropped_by,
+    lose,
+    outcome_of,
+    record_of_call,
+    signal_of,
+    unstorable,
+)
+from perdure.engine.program import Write
+from perdure.engine.scope import Frame, Job, remember
+from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
+from perdure.engine.workers import Workers
+from perdure.errors import UnstorableError
+
+Resolve = Callable[[Outcome], None]
+"""Tells whoever waits for a call how it ended."""
+
+
+def frame_of(run: Run, task: Task) -> Frame:
+    """The frame of a node's task."""
+    node = task.node
+    return Frame(
+        run,
+        id=task.id,
+        name=task.name,
+        action=node.action,
+        args=(task.input,),
+        kwargs={},
+        retry=node.retry if node.retry is not None else run.program.retry,
+        task=task,
+    )
+
+
+class Carrier:
+    """Carries out frames of one run on threads."""
+
+    def __init__(self, run: Run, workers: Workers) -> None:
+        self.run = run
+        self.workers = workers
+
+    def carry_task(self, task: Task) -> Finished:
+        """Runs a node's task here, all of its attempts; the caller has taken a slot for it."""
+        frame = frame_of(self.run, task)
+        frame.slot = True
+        outcome, extra = self.carry(frame)
+        return Finished(task, outcome, extra)
+
+    def carry_call(self, job: Job, resolve: Resolve) -> None:
+        """Runs a call here, records how it ended, and resolves its future when that is due."""
+        closing = self.run.closing
+        if closing is not None:
+            self.finish(job, Cancelled(closing), (), resolve)
+            return
+        outcome, extra = self.carry(job.frame)
+        self.finish(job, outcome, extra, resolve)
+
+    def carry(self, frame: Frame) -> tuple[Outcome, Sequence[Write]]:
+        """Runs a frame's code here, and waits for what it has started."""
+        scope_var.set(frame.scope())
+        outcome: Outcome
+        try:
+            outcome = Value(self._attempts(frame))
+        except BaseException as error:
+            outcome = outcome_of(frame, error)
+        finally:
+            self._settle_calls(frame)
+            if frame.slot:
+                frame.slot = False
+                self.workers.give_back()
+        outcome = close_frame(frame, outcome)
+        return outcome, dropped_by(frame, outcome)
+
+    def _attempts(self, frame: Frame) -> Any:
+        steps = attempts(frame)
+        answer: Any = None
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    if type(effect) is Invoke:
+                        answer = self.invoke(frame, effect)
+                    else:
+                        time.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
+                except BaseException as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    def invoke(self, frame: Frame, effect: Invoke) -> Any:
+        """Calls user code on this thread."""
+        call = effect.action.sync
+        if call is None:
+            raise TypeError(
+                f'No synchronous function provided to "{effect.action.name}". '
+                "It is an async function: use ainvoke, astream or another async method of the workflow"
+            )
+        return call(*effect.args, **effect.kwargs)
+
+    def _settle_calls(self, frame: Frame) -> None:
+        """Waits for the calls that a frame made and did not wait for."""
+        while frame.open:
+            for job in list(frame.open):
+                future = job.future
+                if future is not None and hasattr(future, "help"):
+                    future.help()
+                    heard = future.heard
+                    _wait(future)
+                    future.heard = heard
+                frame.open.discard(job)
+
+    def finish(self, job: Job, outcome: Outcome, extra: Sequence[Write], resolve: Resolve) -> None:
+        """Records how a call ended; `resolve` is called once that is durable, or at once where
+        the run's durability does not ask for it."""
+        run = self.run
+        record = record_of_call(job, outcome, extra) if run.saver is not None else None
+        if record is None:
+            self._told(job, outcome, resolve)
+            return
+        try:
+            self.store(job, record, outcome, resolve)
+        except UnstorableError as error:
+            failed = Error(unstorable(f"task {job.call.name!r} returned", error))
+            failure = record_of_call(job, failed)
+            assert failure is not None
+            self.store(job, failure, failed, resolve)
+
+    def store(self, job: Job, record: Any, outcome: Outcome, resolve: Resolve) -> None:
+        """Hands a call's record over. Raises UnstorableError when its value cannot be stored."""
+        run, saver = self.run, self.run.saver
+        assert saver is not None
+        batch = run.journal.call(record)
+        if batch is None:
+            if type(outcome) is Value:
+                saver.check(outcome.value)
+            self._told(job, outcome, resolve)
+            return
+
+        def durable(error: BaseException | None) -> None:
+            if error is not None:
+                resolve(Cancelled(lose(run, error)))
+            elif run.journal.waits:
+                self._told(job, outcome, resolve)
+
+        saver.submit(batch, durable)
+        if not run.journal.waits:
+            self._told(job, outcome, resolve)
+        self.push()
+
+    def push(self) -> None:
+        """Sees to it that what was handed over gets to the disk."""
+        saver = self.run.saver
+        assert saver is not None
+        if self.run.journal.waits:
+            saver.flush()
+        else:
+            saver.wake()
+
+    def keep(self, batch: Batch) -> None:
+        """Stores a batch about a nested run, and waits for it where the durability asks for that."""
+        saver = self.run.saver
+        assert saver is not None
+        ticket = saver.submit(batch)
+        if self.run.journal.waits:
+            ticket.wait()
+        else:
+            saver.wake()
+
+    async def akeep(self, batch: Batch) -> None:
+        """`keep` for async code; an async driver does better than to block."""
+        self.keep(batch)
+
+    def _told(self, job: Job, outcome: Outcome, resolve: Resolve) -> None:
+        remember(job, outcome)
+        self.run.tell.call_ended(job.frame, outcome)
+        resolve(outcome)
+
+    def release_slot(self, frame: Frame) -> None:
+        """A frame makes a call: it may begin to wait, so another may start."""
+        if frame.slot:
+            frame.slot = False
+            self.workers.give_back()
+
+
+def _wait(future: Any) -> None:
+    try:
+        future.exception()
+    except BaseException:
+        return
+
+
+def resolve_future(future: Any, outcome: Outcome) -> None:
+    """Puts an outcome into a concurrent future, unless its holder cancelled it."""
+    if future.cancelled():
+        return
+    if type(outcome) is Value:
+        future.set_result(outcome.value)
+    else:
+        future.set_exception(signal_of(outcome))

@@ -1,0 +1,639 @@
+"""Carries a run's effects out for an async caller, on his event loop and on workers.
+
+Async user code runs as asyncio tasks. Sync user code never runs on the loop's thread, where
+waiting for a result would hang it, but on workers. Nothing here blocks: what touches a disk is
+done by the saver's writer thread or by a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from perdure.checkpoint.foreign import ForeignSaver
+from perdure.checkpoint.port import Batch
+from perdure.context import scope_var
+from perdure.engine.action import Action
+from perdure.engine.attempt import attempts
+from perdure.engine.carry import Carrier, Resolve, frame_of, resolve_future
+from perdure.engine.drive_sync import known_future, start_on_thread
+from perdure.engine.effects import Cancel, Commit, Effect, Invoke, Load, Next, Now, Start, Store, Wait
+from perdure.engine.futures import CallFuture, CallWork
+from perdure.engine.live import Run
+from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
+from perdure.engine.program import Write
+from perdure.engine.run import run as loop
+from perdure.engine.scope import Frame, Job
+from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
+from perdure.engine.workers import Workers, threads
+from perdure.errors import CancelSignal
+from perdure.stream.sink import Event
+
+_BACKLOG = 64
+"""Batches of `durability="async"` that may wait for the disk before the run slows down."""
+
+
+class AsyncDriver(Carrier):
+    """Drives one run on the running event loop; `drive()` yields the events that are wanted."""
+
+    def __init__(self, run: Run, workers: Workers) -> None:
+        super().__init__(run, workers)
+        run.world = self
+        self.sink = run.sink
+        self.shared = run.parent is not None and run.parent.run.sink is run.sink
+        self.live = run.sink.live and not self.shared
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.slots = _Slots(run.options.max_concurrency) if run.options.max_concurrency else None
+        self.ended: deque[Finished] = deque()
+        self.waiter: asyncio.Future[None] | None = None
+        self.tasks: dict[asyncio.Task[None], Task] = {}
+        self.works: dict[Task, _ThreadTask] = {}
+        self.on_threads = 0
+        self.backlog = 0
+        self.leaving = False
+        self.saving: set[asyncio.Task[None]] = set()
+        self.lock = threading.Lock()
+        self.alive = 0
+        """Threads that run user code of this run at this moment."""
+        self.release_later: Batch | None = None
+        self.perform: dict[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+            Load: self._load,
+            Start: self._start,
+            Next: self._next,
+            Store: self._store,
+            Commit: self._commit,
+            Cancel: self._cancel,
+            Wait: self._wait,
+            Now: self._now,
+        }
+
+    async def drive(self) -> AsyncIterator[Event]:
+        """Carries the run out; yields events as they come. Raises what ends the run."""
+        steps = loop(self.run)
+        sink, perform = self.sink, self.perform
+        if self.live:
+            sink.notify = self._wake_soon
+        answer: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                effect = steps.send(answer) if error is None else steps.throw(error)
+                answer = error = None
+                try:
+                    while sink.queue and not self.leaving and not self.shared:
+                        yield sink.queue.popleft()
+                    while answer is None and self.live and type(effect) is Next:
+                        answer = await self._next_or_event(effect)
+                        while sink.queue and not self.leaving:
+                            yield sink.queue.popleft()
+                    if answer is None:
+                        answer = await perform[type(effect)](effect)
+                except BaseException as raised:
+                    self.leaving = self.leaving or isinstance(raised, GeneratorExit)
+                    error = raised
+        except StopIteration:
+            while sink.queue and not self.leaving and not self.shared:
+                yield sink.queue.popleft()
+        except BaseException:
+            while sink.queue and not self.leaving and not self.shared:
+                yield sink.queue.popleft()
+            raise
+        finally:
+            if self.live:
+                sink.notify = None
+
+    # waking -----------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def _wake_soon(self) -> None:
+        if threading.get_ident() == self.thread:
+            self._wake()
+        else:
+            self._post(self._wake)
+
+    def _post(self, function: Callable[..., None], *args: Any) -> None:
+        """Calls a function on the loop's thread; from a thread that outlived its loop, nowhere."""
+        try:
+            self.loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
+
+    def _put(self, done: Finished) -> None:
+        self.ended.append(done)
+        self._wake()
+
+    async def _until_woken(self, deadline: float | None) -> None:
+        self.waiter = self.loop.create_future()
+        try:
+            if deadline is None:
+                await self.waiter
+            else:
+                await asyncio.wait_for(self.waiter, max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            raise TimeoutError("Timed out") from None
+        finally:
+            self.waiter = None
+
+    # effects ----------------------------------------------------------------------------
+
+    async def _load(self, effect: Load) -> Any:
+        saver = self.run.saver
+        assert saver is not None
+        if isinstance(saver, ForeignSaver):
+            return await saver.aload(effect.thread_id, effect.ns, effect.checkpoint_id)
+        if not saver.blocking:
+            return saver.load(effect.thread_id, effect.ns, effect.checkpoint_id)
+        return await self._off_loop(saver.load, effect.thread_id, effect.ns, effect.checkpoint_id)
+
+    async def _off_loop(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Runs a blocking function of ours on a spare thread."""
+        future: asyncio.Future[Any] = self.loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if not future.done():
+                if error is None:
+                    future.set_result(value)
+                else:
+                    future.set_exception(error)
+
+        def work() -> None:
+            try:
+                value = function(*args)
+            except BaseException as error:
+                self._post(settle, None, error)
+            else:
+                self._post(settle, value, None)
+
+        threads.start(work)
+        return await future
+
+    async def _start(self, effect: Start) -> None:
+        for task in effect.tasks:
+            if _is_sync(task):
+                work = _ThreadTask(self, task)
+                self.works[task] = work
+                self.on_threads += 1
+                self.workers.submit(work)
+            else:
+                started = self.loop.create_task(self._carry_task(task), name=task.name)
+                self.tasks[started] = task
+
+    async def _next(self, effect: Next) -> Finished:
+        while not self.ended:
+            await self._until_woken(effect.deadline)
+        return self.ended.popleft()
+
+    async def _next_or_event(self, effect: Next) -> Finished | None:
+        if not self.ended and not self.sink.queue:
+            await self._until_woken(effect.deadline)
+        return self.ended.popleft() if self.ended else None
+
+    async def _store(self, effect: Store) -> None:
+        saver = self.run.saver
+        assert saver is not None
+        if isinstance(saver, ForeignSaver):
+            await saver.acommit(effect.batch)
+            return
+        if not saver.blocking:
+            saver.submit(effect.batch, self._stored)
+            return
+        while self.backlog >= _BACKLOG:
+            await self._until_woken(None)
+        self.backlog += 1
+        saver.submit(effect.batch, lambda error: self._post(self._stored_one, error))
+        saver.wake()
+
+    def _stored(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.run.failure = self.run.failure or error
+
+    def _stored_one(self, error: BaseException | None) -> None:
+        self.backlog -= 1
+        self._stored(error)
+        self._wake()
+
+    async def _commit(self, effect: Commit) -> None:
+        saver = self.run.saver
+        assert saver is not None
+        batch = effect.batch
+        if batch is not None and batch.release:
+            batch = self._release_after_threads(batch)
+        if isinstance(saver, ForeignSaver):
+            if batch is not None:
+                await saver.acommit(batch)
+        elif not saver.blocking:
+            if batch is not None:
+                saver.submit(batch).wait()
+        elif batch is None:
+            await self._off_loop(saver.drain)
+        else:
+            await asyncio.shield(self._durable(batch))
+
+    def _durable(self, batch: Batch) -> asyncio.Future[None]:
+        saver = self.run.saver
+        assert saver is not None
+        future: asyncio.Future[None] = self.loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        saver.submit(batch, lambda error: self._post(settle, error))
+        saver.wake()
+        return future
+
+    def _release_after_threads(self, batch: Batch) -> Batch:
+        """When the run is left while threads of it still run, the last of them frees the thread."""
+        with self.lock:
+            if not self.alive:
+                return batch
+            self.release_later = Batch(batch.thread_id, batch.epoch, release=True)
+        return replace(batch, release=False)
+
+    @contextmanager
+    def _on_thread(self) -> Iterator[None]:
+        with self.lock:
+            self.alive += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.alive -= 1
+                release = self.release_later if not self.alive else None
+            if release is not None and self.run.saver is not None:
+                self.run.saver.submit(release)
+                self.run.saver.flush()
+
+    def carry_task(self, task: Task) -> Finished:
+        """Runs a node's task on this thread, which the run's lease waits for."""
+        with self._on_thread():
+            return super().carry_task(task)
+
+    def carry_call(self, job: Job, resolve: Resolve) -> None:
+        """Runs a call on this thread, which the run's lease waits for."""
+        with self._on_thread():
+            super().carry_call(job, resolve)
+
+    def invoke(self, frame: Frame, effect: Invoke) -> Any:
+        """Calls user code on this thread; a coroutine that it returns is awaited on the loop."""
+        value = super().invoke(frame, effect)
+        if inspect.isawaitable(value):
+            return asyncio.run_coroutine_threadsafe(_awaited(value), self.loop).result()
+        return value
+
+    async def _cancel(self, effect: Cancel) -> list[Finished]:
+        """Cancels what runs on the loop and waits for it; drops what has not begun on threads."""
+        for task, work in list(self.works.items()):
+            if work.claim():
+                self.on_threads -= 1
+                self.ended.append(Finished(task, Cancelled(CancelSignal("the run ended before the task began"))))
+                self.works.pop(task)
+        running = [task for task in self.tasks if not task.done()]
+        for started in running:
+            started.cancel()
+        while running:
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError:
+                continue  # Cancelled once more while ending: first end.
+            running = [task for task in running if not task.done()]
+        while effect.wait_threads and self.on_threads:
+            await self._until_woken(None)
+        ended, self.ended = list(self.ended), deque()
+        self.tasks.clear()
+        return ended
+
+    async def _wait(self, effect: Wait) -> None:
+        await asyncio.sleep(effect.seconds)
+
+    async def _now(self, effect: Now) -> tuple[float, int]:
+        return time.monotonic(), time.time_ns()
+
+    # tasks ------------------------------------------------------------------------------
+
+    async def _carry_task(self, task: Task) -> None:
+        frame = frame_of(self.run, task)
+        if self.slots is not None:
+            await self.slots.acquire()
+            frame.slot = True
+        outcome, extra = await self._carry_on_loop(frame)
+        self._put(Finished(task, outcome, extra))
+
+    def thread_task_ended(self, task: Task, done: Finished) -> None:
+        """On the loop: a node's task on a worker has ended."""
+        self.works.pop(task, None)
+        self.on_threads -= 1
+        self._put(done)
+
+    async def _carry_on_loop(self, frame: Frame) -> tuple[Outcome, Sequence[Write]]:
+        """Runs a frame's code on the loop, and waits for what it has started."""
+        scope_var.set(frame.scope())
+        outcome: Outcome
+        try:
+            outcome = Value(await self._attempts_on_loop(frame))
+        except BaseException as error:
+            me = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and me is not None and me.cancelling():
+                outcome = Cancelled(error)
+            else:
+                outcome = outcome_of(frame, error)
+        await self._settle_open(frame, outcome)
+        self.release_slot(frame)
+        outcome = close_frame(frame, outcome)
+        return outcome, dropped_by(frame, outcome)
+
+    async def _attempts_on_loop(self, frame: Frame) -> Any:
+        steps = attempts(frame)
+        answer: Any = None
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    if type(effect) is Invoke:
+                        answer = await self._invoke(frame, effect)
+                    else:
+                        await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
+                except BaseException as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    async def _invoke(self, frame: Frame, effect: Invoke) -> Any:
+        action = effect.action
+        if action.asyn is not None:
+            value = await action.asyn(*effect.args, **effect.kwargs)
+        else:
+            value = await self._on_worker(frame, action, effect)
+        # An async function may return what it should have awaited.
+        while inspect.isawaitable(value):
+            value = await value
+        return value
+
+    async def _on_worker(self, frame: Frame, action: Action, effect: Invoke) -> Any:
+        branch = frame.book.root
+
+        def call() -> Any:
+            scope_var.set(frame.scope(branch))
+            return self.invoke(frame, effect)
+
+        return await self._off_loop(contextvars.copy_context().run, call)
+
+    async def _settle_open(self, frame: Frame, outcome: Outcome) -> None:
+        """Waits for the calls that a frame made and did not wait for.
+
+        After a failure or a cancel those on the loop are cancelled and those that have not begun
+        are dropped; a call on a thread runs on, and a cancelled run does not wait for it.
+        """
+        stop, abandon = type(outcome) in (Error, Cancelled), type(outcome) is Cancelled
+        while frame.open:
+            waiting: list[asyncio.Future[Any]] = []
+            for job in list(frame.open):
+                future = job.future
+                on_thread = job.work is not None
+                if stop and (not on_thread or job.work.claim()):
+                    future.cancel()
+                elif abandon:
+                    frame.open.discard(job)
+                    continue
+                waiting.append(asyncio.wrap_future(future) if isinstance(future, CallFuture) else future)
+            if not waiting:
+                return
+            try:
+                await asyncio.wait(waiting)
+            except asyncio.CancelledError:
+                stop = abandon = True
+                continue
+            for job in [job for job in frame.open if job.future.done()]:
+                frame.open.discard(job)
+
+    # calls ------------------------------------------------------------------------------
+
+    def refuse(self, job: Job) -> None:
+        """An async driver carries out every call."""
+
+    def start(self, job: Job) -> Any:
+        """Begins a call; gives a coroutine an awaitable future, a sync function on a worker a
+        concurrent one."""
+        on_loop = threading.get_ident() == self.thread
+        if job.frame.action.asyn is not None:
+            return self._start_here(job) if on_loop else self._start_from_thread(job)
+        if on_loop:
+            return self._start_on_worker(job)
+        return start_on_thread(self, job)
+
+    def _start_here(self, job: Job) -> asyncio.Task[Any]:
+        self.release_slot(job.caller)
+        task = self.loop.create_task(self._call(job), name=job.call.name)
+        task.add_done_callback(lambda done: self._ended(job, done))
+        job.future = task
+        return task
+
+    def _ended(self, job: Job, task: asyncio.Task[Any]) -> None:
+        job.caller.open.discard(job)
+        if task.cancelled():
+            return
+        signal = task._exception  # type: ignore[attr-defined]
+        if signal is not None and not isinstance(signal, Exception):
+            job.branch.close(signal)
+
+    async def _call(self, job: Job) -> Any:
+        frame = job.frame
+        if self.slots is not None:
+            await self.slots.acquire()
+            frame.slot = True
+        outcome, extra = await self._carry_on_loop(frame)
+        if type(outcome) is Cancelled and isinstance(outcome.cause, asyncio.CancelledError):
+            raise outcome.cause
+        told: asyncio.Future[Outcome] = self.loop.create_future()
+
+        def resolve(final: Outcome) -> None:
+            if threading.get_ident() == self.thread:
+                _set(told, final)
+            else:
+                self._post(_set, told, final)
+
+        self.finish(job, outcome, extra, resolve)
+        final = told.result() if told.done() else await asyncio.shield(told)
+        if type(final) is Value:
+            return final.value
+        raise signal_of(final)
+
+    def _start_on_worker(self, job: Job) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self.loop.create_future()
+        work = CallWork(job, lambda job: self.carry_call(job, lambda final: self._post(_resolve, future, final)))
+        job.future, job.work = future, work
+        future.add_done_callback(lambda done: work.claim() if done.cancelled() else None)
+        self.release_slot(job.caller)
+        self.workers.submit(work)
+        return future
+
+    def _start_from_thread(self, job: Job) -> CallFuture:
+        future = CallFuture(job)
+        job.future = future
+        self.release_slot(job.caller)
+        context = contextvars.copy_context()
+
+        async def carry() -> None:
+            outcome, extra = await self._carry_on_loop(job.frame)
+            self.finish(job, outcome, extra, lambda final: resolve_future(future, final))
+
+        self._post(lambda: self.loop.create_task(carry(), context=context))
+        return future
+
+    def known(self, frame: Frame, outcome: Outcome) -> Any:
+        """A future that has its outcome."""
+        if threading.get_ident() != self.thread:
+            return known_future(frame, outcome)
+        future: asyncio.Future[Any] = self.loop.create_future()
+        _resolve(future, outcome)
+        if future.exception() is not None and not isinstance(future.exception(), Exception):
+            frame.book.root.close(signal_of(outcome))
+        return future
+
+    def store(self, job: Job, record: Any, outcome: Outcome, resolve: Callable[[Outcome], None]) -> None:
+        """Hands a call's record over; to a saver of another make through its own coroutines."""
+        saver = self.run.saver
+        if not isinstance(saver, ForeignSaver) or threading.get_ident() != self.thread:
+            super().store(job, record, outcome, resolve)
+            return
+        batch = self.run.journal.call(record)
+        if batch is None:
+            self._told(job, outcome, resolve)
+            return
+
+        async def save() -> None:
+            try:
+                await saver.acommit(batch)
+            except BaseException as error:
+                resolve(Cancelled(error) if not isinstance(error, Exception) else Error(error))
+            else:
+                self._told(job, outcome, resolve)
+
+        task = self.loop.create_task(save())
+        self.saving.add(task)
+        task.add_done_callback(self.saving.discard)
+
+    async def akeep(self, batch: Batch) -> None:
+        """Stores a batch about a nested run, and waits for it where the durability asks for that."""
+        await (self._commit(Commit(batch)) if self.run.journal.waits else self._store(Store(batch)))
+
+    def push(self) -> None:
+        """Sees to it that what was handed over gets to the disk: never here on the loop."""
+        saver = self.run.saver
+        assert saver is not None
+        if threading.get_ident() == self.thread:
+            saver.wake()
+        else:
+            super().push()
+
+    def release_slot(self, frame: Frame) -> None:
+        """A frame makes a call: it may begin to wait, so another may start."""
+        if frame.slot and self.slots is not None and frame.action.asyn is not None:
+            frame.slot = False
+            if threading.get_ident() == self.thread:
+                self.slots.release()
+            else:
+                self._post(self.slots.release)
+        else:
+            super().release_slot(frame)
+
+
+class _ThreadTask:
+    """A node's task, all of whose code is sync, on a worker."""
+
+    __slots__ = ("context", "driver", "task", "token")
+
+    def __init__(self, driver: AsyncDriver, task: Task) -> None:
+        self.driver = driver
+        self.task = task
+        self.context = contextvars.copy_context()
+        self.token = [None]
+
+    def claim(self) -> bool:
+        """True for the first who asks."""
+        try:
+            self.token.pop()
+        except IndexError:
+            return False
+        return True
+
+    def run(self) -> None:
+        """Carries the task out and tells the loop."""
+        driver = self.driver
+        done = self.context.run(driver.carry_task, self.task)
+        driver._post(driver.thread_task_ended, self.task, done)
+
+
+class _Slots:
+    """How many pieces of async user code may run at once."""
+
+    def __init__(self, limit: int) -> None:
+        self.free = limit
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> None:
+        """Waits for a slot."""
+        if self.free > 0:
+            self.free -= 1
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Frees a slot, for the one who waits longest."""
+        while self.waiting:
+            future = self.waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        self.free += 1
+
+
+def _is_sync(task: Task) -> bool:
+    """True when all of a task's code can only run on a thread."""
+    node = task.node
+    return node.action.asyn is None and all(branch.path.asyn is None for branch in node.branches)
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+def _set(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+def _resolve(future: asyncio.Future[Any], outcome: Outcome) -> None:
+    if future.done():
+        return
+    if type(outcome) is Value:
+        future.set_result(outcome.value)
+    else:
+        future.set_exception(signal_of(outcome))

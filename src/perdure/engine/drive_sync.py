@@ -1,0 +1,220 @@
+"""Carries a run's effects out for a sync caller, on his thread and on workers."""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from perdure.engine.carry import Carrier, resolve_future
+from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Wait
+from perdure.engine.futures import CallFuture, CallWork
+from perdure.engine.live import Run
+from perdure.engine.run import run as loop
+from perdure.engine.scope import Frame, Job
+from perdure.engine.tasks import Cancelled, Finished, Outcome, Task
+from perdure.engine.workers import Workers
+from perdure.errors import CancelSignal
+from perdure.stream.sink import Event
+
+
+class TaskWork:
+    """A node's task to be carried out on a worker thread."""
+
+    __slots__ = ("context", "driver", "task", "token")
+
+    def __init__(self, driver: SyncDriver, task: Task) -> None:
+        self.driver = driver
+        self.task = task
+        self.context = contextvars.copy_context()
+        self.token = [None]
+
+    def claim(self) -> bool:
+        """True for the first who asks."""
+        try:
+            self.token.pop()
+        except IndexError:
+            return False
+        return True
+
+    def run(self) -> None:
+        """Carries the task out and tells the loop."""
+        self.driver.ended.put(self.context.run(self.driver.carry_task, self.task))
+
+
+class SyncDriver(Carrier):
+    """Drives one run; `drive()` yields the events that its listeners want."""
+
+    def __init__(self, run: Run, workers: Workers) -> None:
+        super().__init__(run, workers)
+        run.world = self
+        self.sink = run.sink
+        self.shared = run.parent is not None and run.parent.run.sink is run.sink
+        """The run above hands the events over, with its own."""
+        self.live = run.sink.live and not self.shared
+        self.ready: list[Task] = []
+        self.works: list[TaskWork] = []
+        self.running = 0
+        self.ended: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self.leaving = False
+        self.perform: dict[type[Effect[Any]], Callable[[Any], Any]] = {
+            Load: self._load,
+            Start: self._start,
+            Next: self._next,
+            Store: self._store,
+            Commit: self._commit,
+            Cancel: self._cancel,
+            Wait: lambda effect: time.sleep(effect.seconds),
+            Now: lambda effect: (time.monotonic(), time.time_ns()),
+        }
+
+    def drive(self) -> Iterator[Event]:
+        """Carries the run out; yields events as they come. Raises what ends the run."""
+        steps = loop(self.run)
+        sink, perform = self.sink, self.perform
+        if self.live:
+            sink.notify = self._notify
+        answer: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                effect = steps.send(answer) if error is None else steps.throw(error)
+                answer = error = None
+                try:
+                    if sink.queue:
+                        yield from self._events()
+                    if self.live and type(effect) is Next:
+                        answer = yield from self._next_live(effect)
+                    else:
+                        answer = perform[type(effect)](effect)
+                except BaseException as raised:
+                    self.leaving = self.leaving or isinstance(raised, GeneratorExit)
+                    error = raised
+        except StopIteration:
+            yield from self._events()
+        except BaseException:
+            yield from self._events()
+            raise
+        finally:
+            if self.live:
+                sink.notify = None
+
+    def _events(self) -> Iterator[Event]:
+        while self.sink.queue and not self.leaving and not self.shared:
+            yield self.sink.queue.popleft()
+
+    def _notify(self) -> None:
+        self.ended.put(None)
+
+    # effects ----------------------------------------------------------------------------
+
+    def _load(self, effect: Load) -> Any:
+        assert self.run.saver is not None
+        return self.run.saver.load(effect.thread_id, effect.ns, effect.checkpoint_id)
+
+    def _start(self, effect: Start) -> None:
+        tasks = effect.tasks
+        if len(tasks) == 1 and not self.live and self.run.options.step_timeout is None:
+            self.ready.append(tasks[0])
+            return
+        for task in tasks:
+            work = TaskWork(self, task)
+            self.works.append(work)
+            self.running += 1
+            self.workers.submit(work)
+
+    def _next(self, effect: Next) -> Finished:
+        if self.ready:
+            self.workers.take()
+            return contextvars.copy_context().run(self.carry_task, self.ready.pop())
+        while True:
+            done = self._take(effect.deadline)
+            if done is not None:
+                return done
+
+    def _next_live(self, effect: Next) -> Any:
+        while True:
+            yield from self._events()
+            done = self._take(effect.deadline)
+            if done is not None:
+                return done
+
+    def _take(self, deadline: float | None) -> Finished | None:
+        try:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            done = self.ended.get(timeout=left)
+        except queue.Empty:
+            raise TimeoutError("Timed out") from None
+        if done is not None:
+            self.running -= 1
+        return done
+
+    def _store(self, effect: Store) -> None:
+        assert self.run.saver is not None
+        self.run.saver.submit(effect.batch, self._stored)
+        self.push()
+
+    def _stored(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.run.failure = self.run.failure or error
+
+    def _commit(self, effect: Commit) -> None:
+        assert self.run.saver is not None
+        if effect.batch is None:
+            self.run.saver.drain()
+        else:
+            self.run.saver.submit(effect.batch).wait()
+
+    def _cancel(self, effect: Cancel) -> list[Finished]:
+        """Drops what has not begun, and waits for the rest: threads cannot be stopped."""
+        ended = [
+            Finished(work.task, Cancelled(CancelSignal("the run ended before the task began")))
+            for work in self.works
+            if work.claim()
+        ]
+        self.running -= len(ended)
+        while self.running:
+            done = self._take(None)
+            if done is not None:
+                ended.append(done)
+        self.works.clear()
+        self.ready.clear()
+        return ended
+
+    # calls ------------------------------------------------------------------------------
+
+    def refuse(self, job: Job) -> None:
+        """Raises RuntimeError for an async task: nothing here could await it."""
+        if job.frame.action.is_async:
+            raise RuntimeError(
+                f"task {job.call.name!r} is async, but the workflow runs sync; call the workflow with ainvoke "
+                "or astream from async code, or make the task a plain function"
+            )
+
+    def start(self, job: Job) -> CallFuture:
+        """Queues a call for a worker, or for whoever waits for it."""
+        return start_on_thread(self, job)
+
+    def known(self, frame: Frame, outcome: Outcome) -> CallFuture:
+        """A future that has its outcome."""
+        return known_future(frame, outcome)
+
+
+def start_on_thread(carrier: Carrier, job: Job) -> CallFuture:
+    """Queues a sync call; gives the future of a sync caller."""
+    work = CallWork(job, lambda job: carrier.carry_call(job, lambda outcome: resolve_future(future, outcome)))
+    future = CallFuture(job, work, carrier.workers)
+    job.future, job.work = future, work
+    carrier.release_slot(job.caller)
+    carrier.workers.submit(work)
+    return future
+
+
+def known_future(frame: Frame, outcome: Outcome) -> CallFuture:
+    """A finished future for a recorded outcome."""
+    job = Job(None, frame, frame, frame.book.root)  # type: ignore[arg-type]
+    future = CallFuture(job)
+    resolve_future(future, outcome)
+    return future

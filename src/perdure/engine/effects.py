@@ -1,0 +1,111 @@
+"""All that a run may ask of the world, and all that an attempt may ask.
+
+The core yields these and is sent the answers; the drivers carry them out. An effect holds
+data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from perdure.checkpoint.port import Batch, Loaded
+    from perdure.engine.action import Action
+    from perdure.engine.tasks import Finished, Task
+    from perdure.types import RetryPolicy
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Effect(Generic[T]):
+    """Something asked of the driver; `yield from` gives the typed answer."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Generator[Effect[Any], Any, T]:
+        answer: T = yield self
+        return answer
+
+
+Steps: TypeAlias = Generator[Effect[Any], Any, R]
+
+
+@dataclass(slots=True)
+class Load(Effect["Loaded"]):
+    """Read a thread."""
+
+    thread_id: str
+    ns: str
+    checkpoint_id: str | None
+
+
+@dataclass(slots=True)
+class Start(Effect[None]):
+    """Begin these tasks, all at once as far as there is room."""
+
+    tasks: Sequence[Task]
+
+
+@dataclass(slots=True)
+class Next(Effect["Finished"]):
+    """Wait for one of the tasks begun to end. Raises TimeoutError at the step's time limit."""
+
+    deadline: float | None = None
+    """Seconds on the driver's monotonic clock."""
+
+
+@dataclass(slots=True)
+class Store(Effect[None]):
+    """Hand a batch over; it becomes durable in its turn, nobody waits for it here."""
+
+    batch: Batch
+
+
+@dataclass(slots=True)
+class Commit(Effect[None]):
+    """Hand a batch over and wait until it, and all that was handed over before, is durable."""
+
+    batch: Batch | None
+
+
+@dataclass(slots=True)
+class Cancel(Effect["list[Finished]"]):
+    """Stop the tasks that still run, wait until they have ended, and tell how.
+
+    Code on threads cannot be stopped. It is waited for if `wait_threads`; otherwise the thread's
+    lease is kept until it has ended.
+    """
+
+    wait_threads: bool = True
+
+
+@dataclass(slots=True)
+class Wait(Effect[None]):
+    """Let time pass, in seconds."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
+class Now(Effect["tuple[float, int]"]):
+    """The monotonic clock in seconds, and the wall clock in nanoseconds."""
+
+
+@dataclass(slots=True)
+class Invoke(Effect[Any]):
+    """Of an attempt: call user code."""
+
+    action: Action
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Sleep(Effect[None]):
+    """Of an attempt: back off as the policy says, after this many attempts."""
+
+    policy: RetryPolicy
+    attempt: int

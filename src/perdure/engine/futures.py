@@ -1,0 +1,88 @@
+"""The future that a sync caller of a task gets."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from perdure.engine.scope import Job
+from perdure.engine.workers import Workers, threads
+from perdure.errors import GraphBubbleUp
+
+_DEEPEST = 40
+"""Calls that may run inside each other on one thread's stack."""
+
+
+class CallWork:
+    """A call to be carried out on a thread, in a copy of its caller's context."""
+
+    __slots__ = ("carry", "context", "job", "token")
+
+    def __init__(self, job: Job, carry: Callable[[Job], None]) -> None:
+        self.job = job
+        self.carry = carry
+        self.context = contextvars.copy_context()
+        self.token = [None]
+
+    def claim(self) -> bool:
+        """True for the first who asks, unless the future was cancelled before."""
+        try:
+            self.token.pop()
+        except IndexError:
+            return False
+        future = self.job.future
+        return not isinstance(future, Future) or future.set_running_or_notify_cancel()
+
+    def run(self) -> None:
+        """Carries the call out; the claimer has taken a slot for it."""
+        self.job.frame.slot = True
+        self.context.run(self.carry, self.job)
+
+
+class CallFuture(Future[Any]):
+    """The result of a call that runs, or may run, on a thread.
+
+    `result()` runs the call in the caller's own thread when nobody has begun it.
+    """
+
+    def __init__(self, job: Job, work: CallWork | None = None, workers: Workers | None = None) -> None:
+        super().__init__()
+        self.job = job
+        self.heard = False
+        self._work = work
+        self._workers = workers
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The call's result; see concurrent.futures.Future.result."""
+        self.heard = True
+        if timeout is None:
+            self.help()
+        try:
+            return super().result(timeout)
+        except GraphBubbleUp as signal:
+            self.job.branch.close(signal)
+            raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The call's exception or None; see concurrent.futures.Future.exception."""
+        self.heard = True
+        if timeout is None:
+            self.help()
+        error = super().exception(timeout)
+        if isinstance(error, GraphBubbleUp):
+            self.job.branch.close(error)
+            raise error
+        return error
+
+    def help(self) -> None:
+        """Runs the call here if nobody has begun it."""
+        work, workers = self._work, self._workers
+        if work is None or workers is None or self.done() or not work.token:
+            return
+        if workers.steal(work):
+            if self.job.frame.depth % _DEEPEST:
+                work.run()
+            else:
+                threads.start(work.run)

@@ -1,0 +1,53 @@
+"""A run's grip on its thread: the lease, and the order in which it adds checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perdure.checkpoint.port import Loaded
+from perdure.ids import new_checkpoint_id
+
+
+@dataclass(slots=True)
+class Hold:
+    """Shared by a root run and the runs nested in it on the same thread."""
+
+    thread_id: str
+    epoch: int
+    """Epoch of the lease that the run holds, or will ask for."""
+    counter: int
+    """Greatest number given to a checkpoint of the thread so far."""
+    newest_id: str | None
+    held: bool = False
+    busy: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def on(cls, thread_id: str, loaded: Loaded) -> Hold:
+        """The hold that a run would have on a thread it has just loaded."""
+        return cls(thread_id, loaded.epoch + 1, loaded.counter, loaded.newest_id)
+
+    def number(self) -> int:
+        """The next checkpoint's place in the thread's order."""
+        with self.lock:
+            self.counter += 1
+            return self.counter
+
+    def stamp(self, clock_ns: int, parent: str | None, step: int) -> str:
+        """Id of a new checkpoint; greater than all the thread has, whatever the clock says."""
+        with self.lock:
+            self.newest_id = new_checkpoint_id(clock_ns, parent, self.newest_id, step)
+            return self.newest_id
+
+
+def recast(ns: str) -> str:
+    """A namespace without task ids and numbers: the names of nodes, from the root down."""
+    parts = (part.partition(":")[0] for part in ns.split("|"))
+    return "|".join(part for part in parts if part and not part.isdigit())
+
+
+def parents_of(ns: str, checkpoint_id: str, above: Mapping[str, str]) -> dict[str, str]:
+    """Namespace -> checkpoint id of a graph and all above it, as its children's metadata has it."""
+    return {**above, ns: checkpoint_id}

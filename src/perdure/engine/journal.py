@@ -1,0 +1,171 @@
+"""What is still to be stored, and when: three answers to one question.
+
+`sync`: everything is handed over at once, and what depends on it waits until it is on disk.
+`async`: handed over at once, in order, and waited for before the run returns. `exit`: kept in
+memory until the run leaves, by whatever door but a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perdure.checkpoint.port import Batch, NewCheckpoint, Record
+from perdure.engine.effects import Commit, Steps, Store
+
+if TYPE_CHECKING:
+    from perdure.engine.hold import Hold
+
+
+class Journal:
+    """Stores as the run goes; `sync`.
+
+    A run nested in another does not release the thread: `root` says which it is. What a nested
+    run must tell about itself beside its first batch is put into `first`.
+    """
+
+    waits = True
+    """Whoever depends on a record waits until it is durable."""
+    durable = True
+
+    def __init__(self, hold: Hold, *, root: bool) -> None:
+        self.hold = hold
+        self.root = root
+        self.first: list[Record] = []
+
+    def batch(
+        self, records: Sequence[Record], checkpoint: NewCheckpoint | None = None, *, last: bool = False
+    ) -> Batch:
+        """A batch under the run's lease; the last one of a root run frees it."""
+        if self.first:
+            records, self.first = [*self.first, *records], []
+        release = last and self.root and self.hold.held
+        if release:
+            self.hold.held = False
+        return Batch(
+            self.hold.thread_id,
+            self.hold.epoch,
+            release=release,
+            records=records,
+            checkpoint=checkpoint,
+            durable=self.durable or release,
+        )
+
+    def call(self, record: Record) -> Batch | None:
+        """What is to be stored now because a call ended."""
+        return self.batch([record])
+
+    def task(self, record: Record) -> Steps[None]:
+        """A task ended while others of its superstep still run."""
+        yield from Store(self.batch([record]))
+
+    def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
+        """A superstep ended: its last records and the new checkpoint, together."""
+        yield from Commit(self.batch(records, checkpoint, last=last))
+
+    def leave(self, records: Sequence[Record]) -> Steps[None]:
+        """The run ends, with these records: nothing may be under way any more afterwards."""
+        if records or self.first or (self.root and self.hold.held):
+            yield from Commit(self.batch(records, last=True))
+
+
+class BackgroundJournal(Journal):
+    """Stores behind the run's back, in order; `async`."""
+
+    waits = False
+    durable = False
+
+    def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
+        if last:
+            yield from Commit(self.batch(records, checkpoint, last=True))
+        else:
+            yield from Store(self.batch(records, checkpoint))
+
+    def leave(self, records: Sequence[Record]) -> Steps[None]:
+        if records or self.first or (self.root and self.hold.held):
+            yield from Commit(self.batch(records, last=True))
+        else:
+            yield from Commit(None)
+
+
+class ExitJournal(Journal):
+    """Keeps everything until the run leaves; `exit`.
+
+    Of the checkpoints only the last is stored, with the one the run began from as its parent,
+    and of the records those that still belong to it.
+    """
+
+    waits = False
+
+    def __init__(self, hold: Hold, *, root: bool, keep: bool) -> None:
+        super().__init__(hold, root=root)
+        self.keep = keep
+        """The state outlives a run that finished: root runs, and children that keep their own."""
+        self.records: list[Record] = []
+        self.checkpoint: NewCheckpoint | None = None
+
+    def call(self, record: Record) -> Batch | None:
+        self.records.append(record)
+        return None
+
+    def task(self, record: Record) -> Steps[None]:
+        self.records.append(record)
+        return
+        yield
+
+    def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
+        self.records.clear()
+        earlier = self.checkpoint
+        if earlier is not None:
+            changed = checkpoint.changed | earlier.changed
+            checkpoint = replace(checkpoint, parent_id=earlier.parent_id, changed=changed)
+        self.checkpoint = checkpoint
+        if last and self.keep:
+            yield from self._flush()
+
+    def leave(self, records: Sequence[Record]) -> Steps[None]:
+        self.records.extend(records)
+        if self.keep or self.records:
+            yield from self._flush()
+        elif self.root and self.hold.held:
+            yield from Commit(self.batch([], last=True))
+
+    def _flush(self) -> Steps[None]:
+        if self.records or self.checkpoint is not None or (self.root and self.hold.held):
+            batch = self.batch(list(self.records), self.checkpoint, last=True)
+            self.records.clear()
+            self.checkpoint = None
+            yield from Commit(batch)
+
+
+class NoJournal(Journal):
+    """Stores nothing: there is no saver."""
+
+    waits = False
+
+    def __init__(self) -> None:
+        self.root = True
+        self.first = []
+
+    def call(self, record: Record) -> Batch | None:
+        return None
+
+    def task(self, record: Record) -> Steps[None]:
+        return
+        yield
+
+    def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
+        return
+        yield
+
+    def leave(self, records: Sequence[Record]) -> Steps[None]:
+        return
+        yield
+
+
+def journal_for(durability: str, hold: Hold, *, root: bool, keep: bool) -> Journal:
+    """The journal of a run."""
+    if durability == "exit":
+        return ExitJournal(hold, root=root, keep=keep)
+    return (BackgroundJournal if durability == "async" else Journal)(hold, root=root)

@@ -1,0 +1,153 @@
+"""How a piece of user code ended, and what is recorded of it. Pure."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from perdure.checkpoint.port import Record
+from perdure.engine.calls import parts_of
+from perdure.engine.live import Run
+from perdure.engine.program import Write
+from perdure.engine.scope import Frame, Job, warn_unclaimed
+from perdure.engine.tasks import (
+    ERROR,
+    INTERRUPT,
+    RETURN,
+    SCHEDULED,
+    Cancelled,
+    Drained,
+    Error,
+    ForParent,
+    Outcome,
+    Paused,
+    Value,
+)
+from perdure.errors import (
+    DrainSignal,
+    GraphBubbleUp,
+    GraphInterrupt,
+    LeaseLostError,
+    LeaseLostSignal,
+    NodeCancelledError,
+    ParentCommand,
+    UnstorableError,
+    is_invalid_resume,
+)
+
+logger = logging.getLogger("perdure")
+
+
+def outcome_of(frame: Frame, error: BaseException) -> Outcome:
+    """What an exception that left a frame's code means.
+
+    A signal counts wherever it is: raised as it is, in a group, or as what another error was
+    raised from.
+    """
+    if frame.fatal is not None:
+        return Error(frame.fatal)
+    if is_invalid_resume(error):
+        return Error(error)
+    signal = next((part for part in parts_of(error) if isinstance(part, GraphBubbleUp)), None)
+    if isinstance(signal, GraphInterrupt):
+        frame.ask(signal.interrupts)
+        return Paused(tuple(frame.questions))
+    if isinstance(signal, ParentCommand):
+        return ForParent(signal.command)
+    if isinstance(signal, DrainSignal):
+        return Drained(str(signal.args[0]) if signal.args else "shutdown")
+    if signal is not None:
+        return Cancelled(frame.run.failure or error)
+    if isinstance(error, asyncio.CancelledError):
+        # Nobody cancelled the task from outside: the user's own code raised this.
+        return Error(NodeCancelledError(frame.name))
+    if isinstance(error, Exception) or isinstance(error, BaseExceptionGroup):
+        return Error(error)
+    return Cancelled(error)
+
+
+def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
+    """Ends a frame once everything that it started has ended; gives the outcome that holds."""
+    frame.done = True
+    if type(outcome) is Value and frame.questions:
+        outcome = Paused(tuple(frame.questions))
+    elif type(outcome) is Value:
+        warn_unclaimed(frame)
+    for job in frame.unheard:
+        if job.future is not None and not _heard(job.future):
+            logger.warning(
+                "task %r failed, but nobody asked for its result: %r", job.call.name, frame.failed.get(job.call.id)
+            )
+    return outcome
+
+
+def _heard(future: Any) -> bool:
+    heard = getattr(future, "heard", None)
+    if heard is not None:
+        return bool(heard)
+    untold = bool(getattr(future, "_log_traceback", False))
+    if untold:
+        future.exception()
+    return not untold
+
+
+def dropped_by(frame: Frame, outcome: Outcome) -> Sequence[Write]:
+    """What a failed frame says about its failed calls: those that are to be tried again."""
+    if not isinstance(outcome, Error):
+        return ()
+    ledger = frame.run.ledger
+    ledger.drop_failures(frame.failed, outcome.error)
+    return [(SCHEDULED, sorted(ledger.dropped))] if ledger.dropped else ()
+
+
+def record_of_call(job: Job, outcome: Outcome, extra: Sequence[Write] = ()) -> Record | None:
+    """What is recorded of a call; None where the call is to run again."""
+    run, call = job.frame.run, job.call
+    writes: list[Write]
+    if type(outcome) is Value:
+        writes = [(RETURN, outcome.value)]
+    elif isinstance(outcome, Error):
+        if is_invalid_resume(outcome.error):
+            return None
+        writes = [(ERROR, outcome.error), *extra]
+    elif isinstance(outcome, Paused):
+        writes = [(INTERRUPT, list(outcome.interrupts))]
+    else:
+        return None
+    return Record(run.ns, run.checkpoint_id, call.id, writes, job.frame.path_text, call.info(run.clock()))
+
+
+def unstorable(who: str, error: UnstorableError) -> UnstorableError:
+    """The same complaint, saying whose value it was."""
+    where = f"{error.path}, " if error.path else ""
+    kind = error.type_name or "value"
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    named = UnstorableError(
+        f"{who} {where}{article} {kind}, which cannot be stored", path=error.path, type_name=error.type_name
+    )
+    named.__cause__ = error
+    return named
+
+
+def lose(run: Run, error: BaseException) -> BaseException:
+    """A save failed: ends the run's user code; gives the signal that its callers get."""
+    run.failure = run.failure or error
+    signal = LeaseLostSignal(str(error)) if isinstance(error, LeaseLostError) else LeaseLostSignal(repr(error))
+    run.closing = run.closing or signal
+    return signal
+
+
+def signal_of(outcome: Outcome) -> BaseException:
+    """The exception by which a caller learns of a call that has no value."""
+    if isinstance(outcome, Error):
+        return outcome.error
+    if isinstance(outcome, Paused):
+        return GraphInterrupt(outcome.interrupts)
+    if isinstance(outcome, Drained):
+        return DrainSignal(outcome.reason)
+    if isinstance(outcome, ForParent):
+        return ParentCommand(outcome.command)
+    assert isinstance(outcome, Cancelled)
+    return outcome.cause

@@ -1,0 +1,258 @@
+"""What a run tells its listeners. Nothing is computed that nobody reads."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from perdure.engine.rules import apply_writes, read_channels
+from perdure.engine.tasks import PUSH, RETURN, Error, Outcome, Paused, Task, Value
+
+if TYPE_CHECKING:
+    from perdure.checkpoint.port import NewCheckpoint
+    from perdure.engine.calls import Call
+    from perdure.engine.live import Run
+    from perdure.engine.scope import Frame
+
+_NOT_SHOWN = frozenset(
+    (
+        "thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "langgraph_step", "langgraph_node",
+        "langgraph_triggers", "langgraph_path", "langgraph_checkpoint_ns",
+    )
+)  # fmt: skip
+
+
+class Report:
+    """The voice of one run."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def _emit(self, mode: str, payload: Any) -> None:
+        self.run.sink.emit(self.run.stream_ns, mode, payload)
+
+    # values -----------------------------------------------------------------------------
+
+    def values_at_start(self, resumed: bool) -> None:
+        """The state after the input was applied, or as it was loaded."""
+        run = self.run
+        if run.sink.values and (resumed or _touches(run.state.updated or (), run.output_keys)):
+            self._emit("values", read_channels(run.state.channels, run.output_keys))
+
+    def values_after(self, changed: set[str]) -> None:
+        """The state after a superstep, when it changed something that is shown."""
+        run = self.run
+        if run.sink.values and _touches(changed, run.output_keys):
+            self._emit("values", read_channels(run.state.channels, run.output_keys))
+
+    def paused(self) -> None:
+        """The state as it would be with what finished beside the paused tasks."""
+        run = self.run
+        finished = [task for task in run.tasks if type(task.outcome) is Value]
+        if not run.sink.values or not finished:
+            return
+        channels = {key: channel.copy() for key, channel in run.state.channels.items()}
+        state = type(run.state)(channels, dict(run.state.versions))
+        changed = apply_writes(run.program, state, finished, run.step, advance=False)
+        if _touches(changed, run.output_keys):
+            self._emit("values", read_channels(channels, run.output_keys))
+
+    def breakpoint(self) -> None:
+        """The run stops at a static breakpoint."""
+        if self.run.sink.updates:
+            self._emit("updates", {"__interrupt__": ()})
+
+    # tasks ------------------------------------------------------------------------------
+
+    def tasks_started(self, tasks: list[Task]) -> None:
+        """A superstep begins with these tasks."""
+        sink = self.run.sink
+        if sink.tasks:
+            for task in tasks:
+                if not task.node.hidden:
+                    self._task(self._start_of(task.id, task.name, task.input, task.triggers, task))
+        for task in tasks:
+            if task.restored and type(task.outcome) is Value:
+                self._update(task, restored=True)
+
+    def task_ended(self, task: Task) -> None:
+        """A node's task has an outcome."""
+        outcome, sink = task.outcome, self.run.sink
+        if task.node.hidden:
+            return
+        if type(outcome) is Value:
+            self._update(task, restored=False)
+        elif isinstance(outcome, Paused):
+            self._interrupted(outcome)
+        if sink.tasks:
+            shown = {} if type(outcome) is not Value else self._shown(task)
+            self._task_result(task.id, task.name, shown, outcome)
+
+    def _update(self, task: Task, *, restored: bool) -> None:
+        run = self.run
+        if not run.sink.updates or task.node.hidden:
+            return
+        chunk = {task.name: shown_writes(task.writes, run.output_keys)}
+        if restored:
+            chunk["__metadata__"] = {"cached": True}
+        self._emit("updates", chunk)
+
+    def _interrupted(self, outcome: Paused) -> None:
+        run = self.run
+        if run.sink.updates:
+            self._emit("updates", {"__interrupt__": outcome.interrupts})
+        if run.sink.values:
+            values = read_channels(run.state.channels, run.output_keys)
+            shown = dict(values) if isinstance(values, dict) else {}
+            self._emit("values", {**shown, "__interrupt__": outcome.interrupts})
+
+    def _shown(self, task: Task) -> dict[str, Any]:
+        run = self.run
+        keys = (run.program.stream,) if isinstance(run.program.stream, str) else run.program.stream
+        found: dict[str, Any] = {}
+        for key, value in task.writes:
+            if key in keys or key == RETURN:
+                _put(found, key, value)
+        return found
+
+    # calls ------------------------------------------------------------------------------
+
+    def call_started(self, frame: Frame) -> None:
+        """A task is called, and runs."""
+        if self.run.sink.tasks:
+            given = (frame.args, frame.kwargs)
+            self._task(self._start_of(frame.id, frame.name, given, (PUSH,), None))
+
+    def call_restored(self, frame: Frame, call: Call, args: Any, kwargs: Any) -> None:
+        """A task is called, and its recorded outcome is given."""
+        if self.run.sink.tasks:
+            self._task(self._start_of(call.id, call.name, (args, kwargs), (PUSH,), None))
+
+    def call_ended(self, frame: Frame, outcome: Outcome) -> None:
+        """A call has an outcome. A paused one is reported by the node that made it."""
+        sink = self.run.sink
+        if type(outcome) is Value:
+            if sink.updates:
+                self._emit("updates", {frame.name: outcome.value})
+            if sink.tasks:
+                self._task_result(frame.id, frame.name, {RETURN: outcome.value}, outcome)
+        elif type(outcome) is Error and sink.tasks:
+            self._task_result(frame.id, frame.name, {}, outcome)
+
+    def message(self, frame: Frame, message: Any) -> None:
+        """User code shows a message."""
+        if self.run.sink.messages:
+            self._emit("messages", (message, dict(frame.config.get("metadata") or {})))
+
+    # checkpoints ------------------------------------------------------------------------
+
+    def checkpoint_at_start(self) -> None:
+        """The checkpoint that the run begins from."""
+        run = self.run
+        if run.sink.checkpoints and run.checkpoint_id:
+            self._checkpoint(run.parent_id, run.metadata)
+
+    def checkpoint(self, stored: NewCheckpoint) -> None:
+        """A superstep's checkpoint, with the tasks that are due next."""
+        if self.run.sink.checkpoints:
+            self._checkpoint(stored.parent_id, stored.metadata)
+
+    def _checkpoint(self, parent_id: str | None, metadata: Any) -> None:
+        run = self.run
+        payload = {
+            "config": run.own_config(run.checkpoint_id),
+            "parent_config": run.own_config(parent_id) if parent_id else None,
+            "values": read_channels(run.state.channels, run.program.stream),
+            "metadata": dict(metadata),
+            "next": [task.name for task in run.tasks],
+            "tasks": [self._task_of_checkpoint(task) for task in run.tasks],
+        }
+        if "checkpoints" in run.sink.modes:
+            self._emit("checkpoints", payload)
+        if run.sink.debug:
+            self._debug(int(metadata.get("step", run.step)), "checkpoint", payload)
+
+    def _task_of_checkpoint(self, task: Task) -> dict[str, Any]:
+        run = self.run
+        state = None
+        if task.node.subgraphs:
+            ns = f"{run.ns}|{task.name}:{task.id}" if run.ns else f"{task.name}:{task.id}"
+            state = {"configurable": {"thread_id": run.thread_id, "checkpoint_ns": ns}}
+        shown: dict[str, Any] = {"id": task.id, "name": task.name}
+        if type(task.outcome) is Value:
+            shown["result"] = self._shown(task)
+        shown["interrupts"] = tuple(asdict(question) for question in task.asked)
+        shown["state"] = state
+        return shown
+
+    # shapes -----------------------------------------------------------------------------
+
+    def _start_of(self, id: str, name: str, given: Any, triggers: Any, task: Task | None) -> dict[str, Any]:
+        payload = {"id": id, "name": name, "input": given, "triggers": triggers}
+        config = self.run.config
+        metadata = {k: v for k, v in (config.get("metadata") or {}).items() if k not in _NOT_SHOWN}
+        if task is not None:
+            metadata.update(task.node.metadata)
+        tags = [tag for tag in config.get("tags") or () if not str(tag).startswith("seq:step")]
+        if tags:
+            metadata["tags"] = tags
+        if metadata:
+            payload["metadata"] = metadata
+        return payload
+
+    def _task(self, payload: dict[str, Any]) -> None:
+        if "tasks" in self.run.sink.modes:
+            self._emit("tasks", payload)
+        if self.run.sink.debug:
+            self._debug(self.run.step, "task", payload)
+
+    def _task_result(self, id: str, name: str, result: dict[str, Any], outcome: Outcome | None) -> None:
+        payload = {
+            "id": id,
+            "name": name,
+            "error": outcome.error if isinstance(outcome, Error) else None,
+            "result": result,
+            "interrupts": [asdict(q) for q in outcome.interrupts] if isinstance(outcome, Paused) else [],
+        }
+        if "tasks" in self.run.sink.modes:
+            self._emit("tasks", payload)
+        if self.run.sink.debug:
+            self._debug(self.run.step, "task_result", payload)
+
+    def _debug(self, step: int, kind: str, payload: Any) -> None:
+        stamp = datetime.now(timezone.utc).isoformat()
+        self._emit("debug", {"step": step, "timestamp": stamp, "type": kind, "payload": payload})
+
+
+def shown_writes(writes: Any, keys: Any) -> Any:
+    """What of a task's writes `updates` shows: a dict of the shown keys, a list of one-key dicts
+    when a key was written more than once, a bare value for a bare key, None for nothing."""
+    if isinstance(keys, str):
+        found = [value for key, value in writes if key == keys]
+        return found[-1] if found else None
+    wanted = [(key, value) for key, value in writes if key in keys]
+    if not wanted:
+        return None
+    if len({key for key, _ in wanted}) < len(wanted):
+        return [{key: value} for key, value in wanted]
+    return dict(wanted)
+
+
+def _put(found: dict[str, Any], key: str, value: Any) -> None:
+    if key not in found:
+        found[key] = value
+        return
+    earlier = found[key]
+    if isinstance(earlier, dict) and set(earlier) == {"$writes"}:
+        earlier["$writes"].append(value)
+    else:
+        found[key] = {"$writes": [earlier, value]}
+
+
+def _touches(changed: Any, keys: Any) -> bool:
+    if isinstance(keys, str):
+        return keys in changed
+    return any(key in changed for key in keys)

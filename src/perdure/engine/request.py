@@ -1,0 +1,328 @@
+"""What a caller asked for, as a run to carry out.
+
+Settings come from the workflow, from the run that surrounds the call, and from the call, each
+overriding the one before. A workflow that is called by code of a run is *nested* in that run,
+unless the call names a thread of its own: then it is a run by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
+
+from perdure.checkpoint.foreign import native_of
+from perdure.checkpoint.port import Record
+from perdure.context import scope_var
+from perdure.engine.calls import Call
+from perdure.engine.hold import recast
+from perdure.engine.live import DEFAULT_RECURSION_LIMIT, Options, Run
+from perdure.engine.scope import Scope
+from perdure.engine.tasks import SCHEDULED, Outcome
+from perdure.errors import MissingThreadIdError
+from perdure.runtime import RunControl, ServerInfo
+from perdure.serde.digest import digest
+from perdure.stream.sink import DEAF, Sink
+from perdure.types import Durability
+
+if TYPE_CHECKING:
+    from perdure.engine.program import Program
+
+_ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+_CONFIG_KEYS = frozenset(
+    ("tags", "metadata", "callbacks", "run_name", "max_concurrency", "recursion_limit", "configurable", "run_id")
+)
+
+
+@dataclass(slots=True)
+class Setup:
+    """A workflow's own settings."""
+
+    program: Program
+    checkpointer: Any = None
+    store: Any = None
+    interrupt_before: Sequence[str] | str = ()
+    interrupt_after: Sequence[str] | str = ()
+    durability: str | None = None
+    on_busy: str = "reject"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    step_timeout: float | None = None
+    context_schema: Any = None
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one call says."""
+
+    input: Any
+    config: Mapping[str, Any] | None = None
+    context: Any = None
+    interrupt_before: Sequence[str] | str | None = None
+    interrupt_after: Sequence[str] | str | None = None
+    durability: str | None = None
+    control: RunControl | None = None
+    output_keys: str | Sequence[str] | None = None
+    on_busy: str | None = None
+    on_divergence: str | None = None
+
+
+@dataclass(slots=True)
+class Nested:
+    """Where in the run above a nested run belongs."""
+
+    scope: Scope
+    call: Call
+    outcome: Outcome | None
+    """Recorded already: nothing is to run."""
+
+
+def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested | None]:
+    """The run that a call asks for.
+
+    Raises:
+        ValueError: A setting has a value that it cannot have.
+        MissingThreadIdError: There is a saver, but no thread id.
+        RuntimeError: `checkpointer=True` for a root workflow.
+    """
+    ambient = _ambient()
+    own = _known_keys(asked.config)
+    scope = ambient if ambient is not None and not _independent(own, ambient) else None
+    config = merge_configs(setup.config, _inherited(ambient, independent=scope is None), own)
+    above = scope.frame.run if scope is not None else None
+    saver, saves_above = _saver(setup, above, config)
+    options = _options(setup, asked, config, above, saver)
+    run = Run(
+        program=setup.program,
+        input=asked.input,
+        config=config,  # type: ignore[arg-type]
+        options=options,
+        saver=saver,
+        thread_id=_thread_id(config, saver),
+        checkpoint_id_asked=_address(config).get("checkpoint_id") if above is None else None,
+        context=_context(setup.context_schema, asked.context, above),
+        store=above.store if above is not None and above.store is not None else setup.store,
+        control=asked.control or (above.control if above is not None else RunControl()),
+        own_control=above is None or asked.control is not None,
+        server_info=_server_info(config),
+        run_id=str(config["run_id"]) if config.get("run_id") else None,
+        parent=scope.frame if scope is not None else None,
+        output_keys=_output_keys(setup.program, asked.output_keys),
+    )
+    nested = None
+    if scope is not None:
+        nested = _nest(run, scope, setup, saves_above=saves_above)
+        run.sink = sink or (above.sink if above is not None and above.sink.depth else DEAF)
+        run.stream_ns = _stream_ns(run.ns if run.ns else scope.frame.ns)
+    else:
+        run.sink = sink or DEAF
+    return run, nested
+
+
+def _ambient() -> Scope | None:
+    scope = scope_var.get()
+    return scope if isinstance(scope, Scope) else None
+
+
+def _independent(own: Mapping[str, Any], ambient: Scope) -> bool:
+    """The call names a thread or checkpoint of its own. The config that the code around was given
+    names where that code runs, and does not count."""
+    named = own.get("configurable") or {}
+    if not any(named.get(key) for key in _ADDRESS):
+        return False
+    frame = ambient.frame
+    same_thread = "thread_id" not in named or str(named["thread_id"]) == str(frame.run.thread_id)
+    return not (same_thread and named.get("checkpoint_ns") == frame.ns)
+
+
+def _known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The config with keys of the caller's own moved to where they belong, `configurable`."""
+    if not config:
+        return {}
+    known = {key: value for key, value in config.items() if key in _CONFIG_KEYS and value is not None}
+    others = {key: value for key, value in config.items() if key not in _CONFIG_KEYS}
+    if others:
+        known["configurable"] = {**others, **(known.get("configurable") or {})}
+    return known
+
+
+def _inherited(ambient: Scope | None, *, independent: bool) -> Mapping[str, Any]:
+    if ambient is None:
+        return {}
+    config: dict[str, Any] = dict(ambient.config)
+    config.pop("run_id", None)
+    config.pop("run_name", None)
+    if independent:
+        config.pop("configurable", None)
+    return config
+
+
+def merge_configs(*configs: Mapping[str, Any]) -> dict[str, Any]:
+    """One config of several, later ones over earlier ones: tags add up, metadata and configurable
+    merge key by key, callbacks join, all else replaces."""
+    merged: dict[str, Any] = {}
+    for config in configs:
+        for key, value in config.items():
+            old = merged.get(key)
+            if key == "tags" and old:
+                merged[key] = [*old, *(tag for tag in value if tag not in old)]
+            elif key in ("metadata", "configurable") and old:
+                merged[key] = {**old, **value}
+            elif key == "callbacks" and isinstance(old, list) and isinstance(value, list):
+                merged[key] = [*old, *(handler for handler in value if handler not in old)]
+            else:
+                merged[key] = value
+    return merged
+
+
+def _address(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return config.get("configurable") or {}
+
+
+def _saver(setup: Setup, above: Run | None, config: Mapping[str, Any]) -> tuple[Any, bool]:
+    """The saver in the form the engine uses, and whether it is the one of the run above."""
+    given = setup.checkpointer
+    if above is None:
+        if given is True:
+            raise RuntimeError(
+                "checkpointer=True is for graphs called inside another one, which keep their state with it; "
+                "this one is called by itself, give it a saver"
+            )
+        return (native_of(given) if given else None), False
+    if given is False:
+        return None, False
+    if above.saver is not None:
+        return above.saver, True
+    known = given not in (None, True) and _address(config).get("thread_id") is not None
+    return (native_of(given) if known else None), False
+
+
+def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
+    thread_id = _address(config).get("thread_id")
+    if thread_id is None and saver is not None:
+        raise MissingThreadIdError(
+            "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
+            "checkpoint_id; no thread_id was given. Pass config={'configurable': {'thread_id': ...}}"
+        )
+    return None if thread_id is None else str(thread_id)
+
+
+def checked(name: str, value: str, allowed: Sequence[str]) -> str:
+    """The value of a setting. Raises ValueError when it is none that the setting can have."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    return value
+
+
+DURABILITIES: tuple[str, ...] = get_args(Durability)
+ON_BUSY = ("reject", "wait")
+ON_DIVERGENCE = ("error", "warn", "allow")
+
+
+def _options(
+    setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run | None, saver: Any
+) -> Options:
+    if asked.durability is not None:
+        checked("durability", asked.durability, DURABILITIES)
+        if saver is None:
+            warnings.warn(
+                "`durability` has no effect when no checkpointer is present", UserWarning, stacklevel=5
+            )
+    durability = (
+        asked.durability
+        or (above.options.durability if above is not None else None)
+        or setup.durability
+        or os.environ.get("PERDURE_DURABILITY")
+        or "sync"
+    )
+    limit = config.get("recursion_limit")
+    if limit is None:
+        limit = int(os.environ.get("PERDURE_DEFAULT_RECURSION_LIMIT", DEFAULT_RECURSION_LIMIT))
+    if limit < 1:
+        raise ValueError(f"recursion_limit must be at least 1, not {limit}")
+    return Options(
+        durability=checked("durability", durability, DURABILITIES),
+        on_busy=checked("on_busy", asked.on_busy or setup.on_busy, ON_BUSY),
+        on_divergence=checked(
+            "on_divergence", asked.on_divergence or setup.program.on_divergence, ON_DIVERGENCE
+        ),
+        interrupt_before=asked.interrupt_before or setup.interrupt_before,
+        interrupt_after=asked.interrupt_after or setup.interrupt_after,
+        recursion_limit=limit,
+        max_concurrency=config.get("max_concurrency"),
+        step_timeout=setup.step_timeout,
+    )
+
+
+def _context(schema: Any, given: Any, above: Run | None) -> Any:
+    if given is None:
+        return above.context if above is not None else None
+    if isinstance(given, Mapping) and schema is not None and _is_class_schema(schema):
+        return schema(**given)
+    return given
+
+
+def _is_class_schema(schema: Any) -> bool:
+    if not isinstance(schema, type):
+        return False
+    pydantic = sys.modules.get("pydantic")
+    return dataclasses.is_dataclass(schema) or (pydantic is not None and issubclass(schema, pydantic.BaseModel))
+
+
+def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
+    named = _address(config)
+    user = named.get("langgraph_auth_user")
+    if "assistant_id" not in named and "graph_id" not in named and user is None:
+        return None
+    return ServerInfo(str(named.get("assistant_id", "")), str(named.get("graph_id", "")), user)
+
+
+def _output_keys(program: Program, keys: str | Sequence[str] | None) -> str | tuple[str, ...]:
+    if keys is None:
+        return program.stream
+    for key in (keys,) if isinstance(keys, str) else keys:
+        if key not in program.channels:
+            raise ValueError(f"Key {key} not in channels")
+    return keys if isinstance(keys, str) else tuple(keys)
+
+
+def _stream_ns(ns: str) -> tuple[str, ...]:
+    return tuple(ns.split("|")) if ns else ()
+
+
+def _nest(run: Run, scope: Scope, setup: Setup, *, saves_above: bool) -> Nested:
+    """Gives a nested run its identity among the calls of its caller, and its namespace."""
+    scope = scope.here()
+    scope.check_open()
+    frame, above = scope.frame, scope.frame.run
+    above.world.release_slot(frame)
+    saves = above.saver is not None
+    call, outcome = scope.place(setup.program.entrypoint or setup.program.name, digest(run.input) if saves else "")
+    run.stateful = setup.checkpointer is True
+    run.continues = call.id in above.ledger.namespaces
+    if run.continues:
+        run.ns = above.ledger.namespaces[call.id]
+        return Nested(scope, call, outcome)
+    # Under a run that stores nothing, ids are fresh each time: the child's place has to do without.
+    lasting = run.stateful or (run.saver is not None and not saves_above)
+    run.ns = _namespace(frame, recast(frame.ns) if lasting else frame.ns)
+    above.ledger.namespaces[call.id] = run.ns
+    if saves_above:
+        record = Record(
+            above.ns, above.checkpoint_id, call.id, [(SCHEDULED, run.ns)], frame.path_text,
+            call.info(run.clock(), run.ns),
+        )  # fmt: skip
+        run.announcements.append(record)
+    return Nested(scope, call, outcome)
+
+
+def _namespace(frame: Any, base: str) -> str:
+    taken = set(frame.run.ledger.namespaces.values())
+    while True:
+        ns = base if frame.nested == 0 else f"{base}|{frame.nested}"
+        frame.nested += 1
+        if ns not in taken:
+            return ns

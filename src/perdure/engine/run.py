@@ -1,0 +1,288 @@
+"""The loop: one run, from its input to its end, as a generator of effects.
+
+    begin       load the thread, take its lease with the first write, plan the first superstep
+    superstep   run the tasks, record each as it ends, apply their writes, store the checkpoint
+    leave       record what is open, free the lease
+
+What ends a run: no task is due; a question or a breakpoint (paused); an error; a drain between
+supersteps; too many supersteps; a signal from outside. In every case what finished is recorded
+before the run is left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from perdure.checkpoint.port import Record, ThreadChanged
+from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Wait
+from perdure.engine.live import Run
+from perdure.engine.opening import Opening, open_run
+from perdure.engine.rules import apply_writes, breakpoint_hit, next_tasks
+from perdure.engine.saving import next_checkpoint
+from perdure.engine.tasks import (
+    ERROR,
+    INTERRUPT,
+    NO_WRITES,
+    NULL_TASK,
+    RESUME,
+    Cancelled,
+    Drained,
+    Error,
+    Finished,
+    ForParent,
+    Paused,
+    Task,
+    Value,
+    path_text,
+)
+from perdure.errors import (
+    CancelSignal,
+    DrainSignal,
+    ErrorCode,
+    GraphDrained,
+    GraphRecursionError,
+    InvalidUpdateError,
+    LeaseLostError,
+    ParentCommand,
+    ThreadBusyError,
+    create_error_message,
+    is_invalid_resume,
+)
+
+logger = logging.getLogger("perdure")
+
+_BUSY_POLL = 0.02
+"""Seconds between two looks at a thread that another run holds."""
+
+
+def run(r: Run) -> Steps[None]:
+    """Carries a run out. Its results are in `r`: values in the channels, interrupts, paused.
+
+    Raises:
+        GraphDrained: A drain was asked for, and work remains.
+        GraphRecursionError: The supersteps are used up, and work remains.
+        ThreadBusyError, LeaseLostError: The thread belongs, or went, to another run.
+        Exception: What a task raised.
+    """
+    yield from _begin(r)
+    try:
+        while r.tasks:
+            if _stops_before(r):
+                break
+            yield from _superstep(r)
+        if r.tasks and not r.paused:
+            _raise_unfinished(r)
+        yield from _leave(r, [])
+    except BaseException as error:
+        yield from _abandon(r, error)
+        raise
+
+
+def _begin(r: Run) -> Steps[None]:
+    while True:
+        opening = yield from _load(r)
+        try:
+            for batch in opening.batches(r):
+                yield from Commit(batch)
+        except ThreadChanged:
+            continue
+        except ThreadBusyError:
+            if r.options.on_busy != "wait":
+                raise
+            yield from Wait(_BUSY_POLL)
+            continue
+        break
+    if opening.claimed:
+        r.hold.held = True
+    opening.announce(r)
+
+
+def _load(r: Run) -> Steps[Opening]:
+    if r.saver is None or r.thread_id is None:
+        return open_run(r, None, None)
+    loaded = yield from Load(r.thread_id, r.ns, r.checkpoint_id_asked)
+    head = None
+    if r.checkpoint_id_asked is not None:
+        head = (yield from Load(r.thread_id, r.ns, None)).tuple
+    return open_run(r, loaded, head)
+
+
+def _stops_before(r: Run) -> bool:
+    """True when the next superstep is not to run now."""
+    if r.step >= r.stop:
+        return True
+    if breakpoint_hit(r.state, r.options.interrupt_before, r.tasks):
+        r.paused = True
+        r.tell.breakpoint()
+        return True
+    return r.control.drain_requested
+
+
+def _raise_unfinished(r: Run) -> None:
+    if r.step < r.stop:
+        reason = r.control.drain_reason or "shutdown"
+        raise GraphDrained(reason) if r.own_control else DrainSignal(reason)
+    message = (
+        f"Recursion limit of {r.options.recursion_limit} reached without hitting a stop condition; due now: "
+        f"{', '.join(task.name for task in r.tasks)}. Raise `recursion_limit` in the config, or go on with "
+        "invoke(None, config)"
+    )
+    raise GraphRecursionError(create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT))
+
+
+def _superstep(r: Run) -> Steps[None]:
+    r.tell.tasks_started(r.tasks)
+    waiting = [task for task in r.tasks if task.outcome is None]
+    last: list[Record] = []
+    if waiting:
+        yield from Start(waiting)
+        deadline = None
+        if r.options.step_timeout is not None:
+            deadline = (yield from Now())[0] + r.options.step_timeout
+        for left in range(len(waiting) - 1, -1, -1):
+            done = yield from Next(deadline)
+            record = _settle(r, done)
+            if left and record is not None:
+                yield from r.journal.task(record)
+            elif record is not None:
+                last.append(record)
+            if r.failure is not None:
+                raise r.failure
+            if left and type(done.outcome) in (Error, Cancelled):
+                yield from _stop_siblings(r)
+                break
+    stopped = [task for task in r.tasks if type(task.outcome) is not Value]
+    if stopped:
+        yield from _end_unfinished(r, last)
+        return
+    yield from _advance(r, last)
+
+
+def _settle(r: Run, done: Finished) -> Record | None:
+    """Notes how a task ended; gives what is to be recorded of it."""
+    task, outcome = done.task, done.outcome
+    task.outcome = outcome
+    r.tell.task_ended(task)
+    if r.saver is None:
+        return None
+    writes: list[tuple[str, Any]]
+    if type(outcome) is Value:
+        writes = list(outcome.value) or [(NO_WRITES, None)]
+    elif type(outcome) is Error:
+        if is_invalid_resume(outcome.error):
+            return Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())])
+        writes = [(ERROR, outcome.error), *done.extra]
+    elif type(outcome) is Paused:
+        writes = [(INTERRUPT, list(outcome.interrupts))]
+    else:
+        return None
+    return Record(r.ns, r.checkpoint_id, task.id, writes, path_text(task.path))
+
+
+def _stop_siblings(r: Run) -> Steps[None]:
+    """After a failure: stops what can be stopped, and keeps what finished all the same."""
+    for done in (yield from Cancel()):
+        record = _settle(r, done)
+        if record is not None and type(done.outcome) is not Cancelled:
+            yield from r.journal.task(record)
+
+
+def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
+    """Ends a run whose superstep did not finish: the error wins, then a command for a graph
+    above, a drain from below, and at last the questions."""
+    outcomes = [task.outcome for task in r.tasks]
+    for kind in (Error, Cancelled, ForParent, Drained):
+        for task, outcome in zip(r.tasks, outcomes, strict=True):
+            if type(outcome) is not kind:
+                continue
+            yield from r.journal.leave(records)
+            if isinstance(outcome, Error):
+                raise _noted(outcome.error, task)
+            if isinstance(outcome, Cancelled):
+                raise outcome.cause
+            if isinstance(outcome, ForParent):
+                _raise_for_parent(r, outcome)
+            if isinstance(outcome, Drained):
+                raise GraphDrained(outcome.reason) if r.own_control else DrainSignal(outcome.reason)
+    r.paused = True
+    for outcome in outcomes:
+        if isinstance(outcome, Paused):
+            r.interrupts.extend(r.answers.open_of(outcome.interrupts))
+    r.tell.paused()
+    yield from r.journal.leave(records)
+    r.tasks = []
+
+
+def _noted(error: BaseException, task: Task) -> BaseException:
+    note = f"During task with name '{task.name}' and id '{task.id}'"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def _raise_for_parent(r: Run, outcome: ForParent) -> None:
+    if r.parent is not None:
+        raise ParentCommand(outcome.command)
+    raise InvalidUpdateError(
+        f"There is no parent graph above {r.program.name!r}, but a node returned {outcome.command!r}"
+    )
+
+
+def _advance(r: Run, records: list[Record]) -> Steps[None]:
+    """Applies the writes of a finished superstep, plans the next one and stores the checkpoint."""
+    number = r.hold.number() if r.saver is not None else r.step + 2
+    changed = apply_writes(r.program, r.state, r.tasks, r.next_version(number))
+    r.tell.values_after(changed)
+    if r.parent is None and r.answers.given:
+        r.answers.given.clear()
+    checkpoint = next_checkpoint(r, number, "loop", changed)
+    r.step += 1
+    done = r.tasks
+    r.tasks = next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r.steps)
+    stops = breakpoint_hit(r.state, r.options.interrupt_after, done)
+    last = stops or not r.tasks or _will_stop(r)
+    r.ledger = type(r.ledger)()
+    if checkpoint is not None:
+        yield from r.journal.step(records, checkpoint, last=last)
+        r.tell.checkpoint(checkpoint)
+    if stops:
+        r.paused = True
+        r.tell.breakpoint()
+        r.tasks = []
+
+
+def _will_stop(r: Run) -> bool:
+    return (
+        r.step >= r.stop
+        or r.control.drain_requested
+        or breakpoint_hit(r.state, r.options.interrupt_before, r.tasks)
+    )
+
+
+def _leave(r: Run, records: Sequence[Record]) -> Steps[None]:
+    yield from r.journal.leave(records)
+    if r.failure is not None:
+        raise r.failure
+
+
+def _abandon(r: Run, error: BaseException) -> Steps[None]:
+    """Ends a run by an error or a signal: stops its code, keeps what finished, frees the thread."""
+    r.closing = r.closing or (error if not isinstance(error, Exception) else _ended(error))
+    for done in (yield from Cancel(wait_threads=isinstance(error, Exception))):
+        record = _settle(r, done)
+        if record is not None and type(done.outcome) is not Cancelled:
+            yield from r.journal.task(record)
+    if isinstance(error, LeaseLostError):
+        return
+    try:
+        yield from r.journal.leave([])
+    except Exception as second:
+        if second is not error:
+            logger.exception("the run ended with %r, and leaving its thread failed", error)
+
+
+def _ended(error: Exception) -> BaseException:
+    return CancelSignal(f"the run has ended: {error!r}")
+

@@ -1,0 +1,398 @@
+"""What user code reaches while it runs.
+
+A *frame* is one piece of user code that runs: a node, or a call of a task. A *scope* is what
+the code of a frame holds of it on one line of execution (its body, a coroutine or a thread
+that it started): the context variable points to a scope, and a scope that finds itself on
+another line than its own makes one for that line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh3_128_hexdigest
+
+from perdure.context import scope_var
+from perdure.engine.calls import Branch, Call, CallBook
+from perdure.engine.tasks import PUSH, Error, Outcome, Path, Paused, Task, Value, path_text, uuid_of
+from perdure.errors import ContextError, DrainSignal, GraphInterrupt
+from perdure.runtime import ExecutionInfo, Runtime
+from perdure.types import Interrupt
+
+if TYPE_CHECKING:
+    from perdure.config import RunnableConfig
+    from perdure.engine.action import Action
+    from perdure.engine.live import Run
+    from perdure.engine.program import Write
+    from perdure.types import RetryPolicy, StreamWriter
+
+logger = logging.getLogger("perdure")
+
+
+class Frame:
+    """One piece of user code that runs, over all its attempts."""
+
+    __slots__ = (
+        "action", "args", "asked", "attempt", "book", "call", "caller", "config_", "done",
+        "depth", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested", "ns",
+        "open", "path_text_", "questions", "retry", "run", "runtime_", "slot", "task", "unheard", "writes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        id: str,
+        name: str,
+        action: Action,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        retry: Sequence[RetryPolicy],
+        caller: Frame | None = None,
+        task: Task | None = None,
+        call: Call | None = None,
+    ) -> None:
+        self.run = run
+        self.id = id
+        self.name = name
+        self.action = action
+        self.args = args
+        self.kwargs = kwargs
+        self.retry = retry
+        self.caller = caller
+        self.task = task
+        self.call = call
+        above = caller.ns if caller is not None else run.ns
+        self.ns = f"{above}|{name}:{id}" if above else f"{name}:{id}"
+        self.questions: list[Interrupt] = []
+        self.open: set[Job] = set()
+        self.failed: dict[str, BaseException] = {}
+        self.unheard: list[Job] = []
+        self.path_text_ = ""
+        self.depth: int = caller.depth + 1 if caller is not None else 0
+        self.fatal: BaseException | None = None
+        self.done = False
+        self.slot = False
+        self.inner = 0
+        self.attempt = 0
+        self.first_time = 0.0
+        self.error: Any = None
+        self.lock = threading.Lock()
+        self.config_: RunnableConfig | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Makes ready for the next attempt: nothing written, nothing asked, no call made yet."""
+        self.attempt += 1
+        self.asked = 0
+        self.ids = 0
+        self.nested = 0
+        self.book = CallBook(self.id)
+        self.writes: list[Write] = []
+        self.runtime_: Runtime[Any] | None = None
+        if self.attempt == 1:
+            self.first_time = self.run.clock()
+
+    @property
+    def path(self) -> Path:
+        """Place of the task in the run: the node's, or the caller's with the call's number."""
+        if self.call is not None and self.caller is not None:
+            return (PUSH, self.caller.path, self.call.index, True)
+        assert self.task is not None
+        return self.task.path
+
+    @property
+    def path_text(self) -> str:
+        """The path as text, by which stored writes are ordered."""
+        if not self.path_text_:
+            if self.call is not None and self.caller is not None:
+                self.path_text_ = f"~{PUSH}, {self.caller.path_text}, {self.call.index:010d}, 0000000001"
+            else:
+                self.path_text_ = path_text(self.path)
+        return self.path_text_
+
+    @property
+    def keeps(self) -> bool:
+        """Outcomes of calls must be at hand, because some body above may run again."""
+        return bool(self.retry) or (self.caller is not None and self.caller.keeps)
+
+    @property
+    def config(self) -> RunnableConfig:
+        if self.config_ is None:
+            self.config_ = self.run.config_of(self)
+        return self.config_
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        if self.runtime_ is None:
+            run = self.run
+            info = ExecutionInfo(
+                checkpoint_id=run.checkpoint_id,
+                checkpoint_ns=self.ns,
+                task_id=self.id,
+                thread_id=run.thread_id,
+                run_id=run.run_id,
+                node_attempt=self.attempt,
+                node_first_attempt_time=self.first_time,
+            )
+            self.runtime_ = Runtime(
+                context=run.context,
+                store=run.store,
+                stream_writer=self.writer,
+                previous=run.previous,
+                execution_info=info,
+                server_info=run.server_info,
+                control=run.control,
+            )
+        return self.runtime_
+
+    @property
+    def writer(self) -> StreamWriter:
+        return self.run.custom_writer
+
+    def injected(self, key: str) -> Any:
+        """The value of an injected parameter."""
+        if key == "config":
+            return self.config
+        if key == "runtime":
+            return self.runtime
+        if key == "writer":
+            return self.writer
+        if key == "store":
+            return self.run.store
+        if key == "previous":
+            return self.run.previous
+        return self.error
+
+    def question_id(self, number: int) -> str:
+        """Id of the frame's question with this number, from 0."""
+        return xxh3_128_hexdigest((self.ns if number == 0 else f"{self.ns}|{number}").encode())
+
+    def ask(self, questions: Sequence[Interrupt]) -> None:
+        """Adds open questions of this frame or of what it called; each once."""
+        known = {question.id for question in self.questions}
+        self.questions.extend(q for q in questions if q.id not in known)
+
+    def scope(self, branch: Branch | None = None) -> Scope:
+        """The scope of the line of execution that runs right here."""
+        return Scope(self, branch or self.book.root, threading.get_ident(), _line())
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A call on its way: what a driver is given to carry out."""
+
+    call: Call
+    frame: Frame
+    caller: Frame
+    branch: Branch
+    future: Any = None
+    work: Any = None
+    """For a call that runs on a thread: what is queued there."""
+
+
+class Scope:
+    """What one line of a frame's code holds of the run."""
+
+    __slots__ = ("branch", "frame", "line", "thread")
+
+    def __init__(self, frame: Frame, branch: Branch, thread: int, line: Any) -> None:
+        self.frame = frame
+        self.branch = branch
+        self.thread = thread
+        self.line = line
+
+    @property
+    def config(self) -> RunnableConfig:
+        return self.frame.config
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        return self.frame.runtime
+
+    @property
+    def writer(self) -> StreamWriter:
+        return self.frame.writer
+
+    def here(self) -> Scope:
+        """This scope, or a new one when another coroutine or thread inherited it."""
+        if self.thread == threading.get_ident() and self.line is _line():
+            return self
+        scope = self.frame.scope(Branch(self.branch))
+        scope_var.set(scope)
+        return scope
+
+    def check_open(self) -> None:
+        """Raises the signal that ended this line of calls, if one has."""
+        frame = self.frame
+        signal = frame.run.closing or self.branch.closed
+        if signal is not None:
+            raise signal
+        if frame.fatal is not None:
+            raise frame.fatal
+        if frame.done:
+            raise ContextError(
+                f"{frame.name!r} has ended, but code that it started still calls into its run; "
+                "wait for such coroutines and threads before it returns"
+            )
+
+    def call(self, task: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Starts a call, or finds its outcome; returns a future. See `perdure.func.task`."""
+        scope = self.here()
+        scope.check_open()
+        frame, run = scope.frame, scope.frame.run
+        call, outcome = scope.place(task.action.name, run.digest(task.action, args, kwargs), task.key)
+        if outcome is not None:
+            run.tell.call_restored(frame, call, args, kwargs)
+            return run.world.known(frame, outcome)
+        child = Frame(
+            run,
+            id=call.id,
+            name=call.name,
+            action=task.action,
+            args=args,
+            kwargs=kwargs,
+            retry=task.retry_policy or run.program.retry,
+            caller=frame,
+            call=call,
+        )
+        job = Job(call, child, frame, scope.branch)
+        run.world.refuse(job)
+        frame.open.add(job)
+        run.tell.call_started(child)
+        return run.world.start(job)
+
+    def place(self, name: str, digest: str, key: str | None = None) -> tuple[Call, Outcome | None]:
+        """Gives a call its identity and looks for its recorded outcome.
+
+        Raises:
+            NonDeterminismError: Another call is recorded where this one stands.
+            DrainSignal: The call would have to run, but the run is to stop between tasks.
+            GraphInterrupt: The call is recorded as paused, and no answer has come for it.
+        """
+        frame, run = self.frame, self.frame.run
+        call = frame.book.place(
+            self.branch, name, digest, key=key, solo=not (frame.open or frame.inner), now=run.clock()
+        )
+        outcome = run.ledger.find(call) if run.ledger.outcomes else None
+        if type(outcome) is Paused:
+            if run.answers.answer_any(outcome.interrupts):
+                return call, None
+            frame.ask(outcome.interrupts)
+        if outcome is None:
+            self._check_divergence(call)
+            if run.control.between == "tasks" and run.control.drain_requested:
+                raise self.stop(DrainSignal(run.control.drain_reason or "shutdown"))
+        return call, outcome
+
+    def _check_divergence(self, call: Call) -> None:
+        run = self.frame.run
+        if not run.ledger.places or run.on_divergence == "allow":
+            return
+        error = run.ledger.divergence(call)
+        if error is None:
+            return
+        if run.on_divergence == "error":
+            self.frame.fatal = error
+            raise error
+        logger.warning("%s", error)
+
+    def stop(self, signal: BaseException) -> BaseException:
+        """Closes this line of calls with a signal, and gives the signal back to be raised."""
+        self.branch.close(signal)
+        return signal
+
+    def interrupt(self, value: Any, response_schema: Any = None) -> Any:
+        """The answer to the frame's next question, or the pause. See `perdure.types.interrupt`."""
+        scope = self.here()
+        scope.check_open()
+        frame = scope.frame
+        with frame.lock:
+            number = frame.asked
+            frame.asked += 1
+        found, answer = frame.run.answers.take(frame, number, value)
+        if found:
+            return frame.run.answers.check(frame, number, answer, response_schema)
+        question = Interrupt(value, frame.question_id(number), json_schema(response_schema))
+        frame.ask((question,))
+        raise scope.stop(GraphInterrupt((question,)))
+
+    def write(self, channel: str, value: Any) -> None:
+        """Adds a write to those of the node that runs, also from within a task that it called."""
+        frame = self.frame
+        while frame.caller is not None:
+            frame = frame.caller
+        frame.writes.append((channel, value))
+
+    def message(self, message: Any) -> None:
+        """Tells the listeners of `messages` about a message."""
+        self.frame.run.tell.message(self.frame, message)
+
+    def new_id(self) -> str:
+        """An id that is the same again when this code is replayed."""
+        frame = self.here().frame
+        with frame.lock:
+            number = frame.ids
+            frame.ids += 1
+        return uuid_of(xxh3_128_hexdigest(f"{frame.id}\0{number}".encode()))
+
+
+def _line() -> Any:
+    """The asyncio task that runs here; None outside of an event loop."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def json_schema(schema: Any) -> dict[str, Any] | None:
+    """The JSON schema that a question shows: a dict as it is, a class converted by pydantic."""
+    if schema is None or isinstance(schema, dict):
+        return schema
+    from pydantic import TypeAdapter
+
+    return dict(TypeAdapter(schema).json_schema())
+
+
+def settle_attempt(frame: Frame) -> None:
+    """What holds when a body has returned: a pause or a mismatch that it swallowed is noticed.
+
+    Raises:
+        GraphInterrupt: A question is open.
+        NonDeterminismError: The code does not match its record.
+    """
+    if frame.questions:
+        raise GraphInterrupt(tuple(frame.questions))
+    if frame.fatal is not None:
+        raise frame.fatal
+    signal = frame.run.closing or frame.book.root.closed
+    if signal is not None:
+        raise signal
+
+
+def warn_unclaimed(frame: Frame) -> None:
+    """Logs recorded results that the body did not ask for this time."""
+    names = list(frame.run.ledger.unclaimed(frame.id)) if frame.run.ledger.by_caller else []
+    if names:
+        logger.warning(
+            "%r ended without asking for %d recorded result(s): %s", frame.name, len(names), ", ".join(names)
+        )
+
+
+def remember(job: Job, outcome: Outcome) -> None:
+    """Notes in the caller's books how a call ended."""
+    caller, ledger = job.caller, job.frame.run.ledger
+    caller.open.discard(job)
+    ledger.dropped.discard(job.call.id)
+    if isinstance(outcome, Error):
+        caller.failed[job.call.id] = outcome.error
+        caller.unheard.append(job)
+    elif isinstance(outcome, Paused):
+        caller.ask(outcome.interrupts)
+    if caller.keeps and type(outcome) in (Value, Error):
+        ledger.outcomes[job.call.id] = outcome

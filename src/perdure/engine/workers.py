@@ -1,0 +1,148 @@
+"""Threads that carry out sync user code of a run, and who may start what when.
+
+Waiting holds no worker. A piece of user code takes a *slot* when it starts and gives it back
+at its first call, when it may begin to wait; slots are what `max_concurrency` counts. Whoever
+waits for a call that nobody has begun runs it himself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+DEFAULT_LIMIT = 32
+"""Pieces of sync user code that run at once, when the caller names no `max_concurrency`."""
+
+_IDLE_SECONDS = 2.0
+
+
+class Work(Protocol):
+    """Something to carry out once, by whoever claims it first."""
+
+    def claim(self) -> bool:
+        """True for the first who asks."""
+        ...
+
+    def run(self) -> None:
+        """Carries it out; never raises."""
+        ...
+
+
+class Workers:
+    """The threads and slots of one root run and of all that is nested in it."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.strict = limit is not None
+        self.limit = limit or DEFAULT_LIMIT
+        self.active = 0
+        self.queue: deque[Work] = deque()
+        self.coming = False
+        self.room = threading.Condition()
+
+    def submit(self, work: Work) -> None:
+        """Queues work and sees to it that a thread comes for it."""
+        self.queue.append(work)
+        if not self.coming and self.active < self.limit:
+            self.coming = True
+            threads.start(self._serve)
+
+    def _serve(self) -> None:
+        self.coming = False
+        while True:
+            with self.room:
+                if self.active >= self.limit:
+                    return
+                work = self._next()
+                if work is None:
+                    return
+                self.active += 1
+                more = bool(self.queue) and not self.coming and self.active < self.limit
+                self.coming = self.coming or more
+            if more:
+                threads.start(self._serve)
+            work.run()
+
+    def _next(self) -> Work | None:
+        while self.queue:
+            work = self.queue.popleft()
+            if work.claim():
+                return work
+        return None
+
+    def take(self) -> None:
+        """Takes a slot for code that runs right here, whether there is room or not."""
+        with self.room:
+            self.active += 1
+
+    def give_back(self) -> None:
+        """Frees a slot."""
+        with self.room:
+            self.active -= 1
+            if self.strict:
+                self.room.notify_all()
+            more = bool(self.queue) and not self.coming and self.active < self.limit
+            self.coming = self.coming or more
+        if more:
+            threads.start(self._serve)
+
+    def steal(self, work: Work) -> bool:
+        """Claims work for the thread that waits for it, with a slot; False when another has it.
+
+        Under an explicit limit it waits for room; somebody who has it will end or make a call.
+        """
+        with self.room:
+            while self.strict and self.active >= self.limit:
+                if work not in self.queue:
+                    return False
+                self.room.wait(0.05)
+            if not work.claim():
+                return False
+            self.active += 1
+        return True
+
+
+class ThreadCache:
+    """Threads that are kept a little while for the next one who needs a thread."""
+
+    def __init__(self) -> None:
+        self.idle: list[_Thread] = []
+
+    def start(self, function: Callable[[], None]) -> None:
+        """Runs a function on another thread, soon."""
+        try:
+            thread = self.idle.pop()
+        except IndexError:
+            _Thread(self, function).thread.start()
+        else:
+            thread.function = function
+            thread.bell.release()
+
+
+class _Thread:
+    def __init__(self, cache: ThreadCache, function: Callable[[], None]) -> None:
+        self.cache = cache
+        self.function: Callable[[], None] | None = function
+        self.bell = threading.Lock()
+        self.bell.acquire()
+        self.thread = threading.Thread(target=self._live, name="perdure-worker", daemon=True)
+
+    def _live(self) -> None:
+        while self.function is not None:
+            self.function()
+            self.function = None
+            self.cache.idle.append(self)
+            if not self.bell.acquire(timeout=_IDLE_SECONDS):
+                try:
+                    self.cache.idle.remove(self)
+                except ValueError:
+                    self.bell.acquire()  # Somebody took this thread at the last moment.
+
+
+threads = ThreadCache()
+"""The process's spare threads."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=threads.idle.clear)
