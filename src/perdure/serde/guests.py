@@ -11,9 +11,11 @@ from typing import Any
 
 from ormsgpack import Ext
 
+from perdure.errors import RecordedError
 from perdure.serde import codes
 from perdure.serde.decode import Decoding
 from perdure.serde.encode import Encoding
+from perdure.serde.failures import kept
 from perdure.serde.faults import Refusal, unknown_type
 from perdure.serde.registry import Registry
 from perdure.serde.tables import JOINS, Put
@@ -30,6 +32,7 @@ def _guest(module: str) -> Any:
 
 
 def numpy_value(registry: Registry, cls: type) -> Put | None:
+    """How numpy's arrays and scalars are tagged."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not hasattr(numpy, "ndarray"):
         return None
@@ -118,18 +121,63 @@ _CORE = "pydantic_core"
 
 
 def pydantic_value(registry: Registry, cls: type) -> Put | None:
+    """How values of pydantic's own, as they stand in models, are tagged."""
     core = sys.modules.get(_CORE)
     if core is None:
         return None
     if cls is core.TzInfo:
         return lambda run, value: run.part(codes.GUEST, ["tz", value.__reduce__()[1][0]])
+    if cls is core.ValidationError:
+        return _put_validation_error
     if cls is core.Url or cls is core.MultiHostUrl:
         return lambda run, value: run.part(codes.GUEST, [cls.__name__, str(value)])
     return None
 
 
+def _put_validation_error(run: Encoding, error: Any) -> Ext:
+    # Like other errors, but it has no arguments and is made by its library only.
+    lines = [
+        [
+            line["type"],
+            line["msg"],
+            kept(run, line["loc"]),
+            kept(run, line["input"]),
+            kept(run, line.get("ctx")),
+        ]
+        for line in error.errors(include_url=False)
+    ]
+    attributes = kept(run, dict(error.__dict__))
+    return run.part(codes.GUEST, ["ValidationError", [error.title, lines, attributes, str(error)]])
+
+
+def _validation_error(run: Decoding, told: list[Any]) -> Exception:
+    core = _guest(_CORE)
+    title, lines, attributes, text = told
+    made: Exception
+    try:
+        made = core.ValidationError.from_exception_data(title, [_line(core, run, line) for line in lines])
+    except (KeyError, TypeError, ValueError):  # of another version
+        made = RecordedError("pydantic_core.ValidationError", (text,))
+    made.__dict__.update(run.inner(attributes))
+    return made
+
+
+def _line(core: Any, run: Decoding, line: list[Any]) -> dict[str, Any]:
+    kind, message, *inner = line
+    loc, given, context = map(run.inner, inner)
+    error: Any = kind
+    try:
+        core.PydanticKnownError(kind, context)
+    except (KeyError, TypeError, ValueError):
+        error = core.PydanticCustomError(kind, message, context)
+    told = {"type": error, "loc": loc, "input": given}
+    return told if context is None or error is not kind else {**told, "ctx": context}
+
+
 def _join_guest(run: Decoding, content: list[Any]) -> Any:
     kind, told = content
+    if kind == "ValidationError":
+        return _validation_error(run, told)
     if kind == "numpy.dtype":
         return _dtype(told)
     core = _guest(_CORE)

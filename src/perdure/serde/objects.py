@@ -10,7 +10,8 @@ import copy
 import enum
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING
+from dataclasses import MISSING, is_dataclass
+from dataclasses import fields as dataclass_fields
 from types import MethodType
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ from perdure.serde.tables import JOINS, PUTS, Put, built_in
 
 
 def registered(registry: Registry, cls: type) -> Put | None:
+    """How classes are tagged that were registered with functions."""
     entry = registry.entry(cls)
     if entry is None or entry.encode is None:
         return None
@@ -81,6 +83,7 @@ def _is_storable_type(registry: Registry, cls: type) -> bool:
 
 
 def class_itself(registry: Registry, cls: type) -> Put | None:
+    """How classes are tagged when they are the values."""
     return _put_type if issubclass(cls, type) else None
 
 
@@ -100,6 +103,7 @@ def _shaped(run: Decoding, name: str, *shapes: Shape) -> type:
 
 
 def data_class(registry: Registry, cls: type) -> Put | None:
+    """How classes are tagged whose instances are plain data."""
     shape = shape_of(cls)
     make = _PUTS_OF_SHAPES.get(shape) if shape is not None else None
     return make(registry.name_of(cls), cls) if make is not None else None
@@ -238,6 +242,8 @@ def _later_fields(cls: Any, known: dict[str, Any]) -> dict[str, Any]:
     }
     if fields.keys() <= known.keys():
         return {}
+    if is_dataclass(cls):  # leave out what stands in the class only
+        fields = {field.name: field for field in dataclass_fields(cls)}
     return _defaults((name, field) for name, field in fields.items() if name not in known)
 
 

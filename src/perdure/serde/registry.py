@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from perdure.serde.faults import Refusal, type_name, unknown_type
 from perdure.serde.shapes import PLAIN_CLASSES, shape_of
-from perdure.serde.tables import built_in
+from perdure.serde.tables import NATIVE, built_in
 
 ClassT = TypeVar("ClassT", bound=type)
 ValueT = TypeVar("ValueT")
@@ -31,7 +31,11 @@ HOMES: dict[str, tuple[str, ...]] = {
         "perdure.store.base",
         "perdure.checkpoint.serde.types",
     ),
-    "langchain_core": ("langchain_core.messages", "langchain_core.documents"),
+    "langchain_core": (
+        *(f"langchain_core.messages.{kind}" for kind in ("human", "ai", "system", "tool", "modifier")),
+        *(f"langchain_core.messages.{kind}" for kind in ("base", "chat", "function")),
+        "langchain_core.documents.base",
+    ),
     "pydantic": ("pydantic",),
     "collections": ("collections",),
 }
@@ -130,7 +134,7 @@ class Registry:
             raise TypeError(f"only classes can be registered, not {cls!r}")
         if (encode is None) != (decode is None):
             raise TypeError(f"give both encode and decode to register {cls.__name__}, or neither")
-        if built_in(cls) is not None:
+        if cls in NATIVE or built_in(cls) is not None:
             raise TypeError(f"{type_name(cls)} is stored as it is; register a subclass, or nothing")
         if encode is None and shape_of(cls) is None:
             raise TypeError(

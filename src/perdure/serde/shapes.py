@@ -56,12 +56,14 @@ PLAIN_CLASSES = frozenset(
         "collections:UserString",
         "pydantic.types:SecretStr",
         "pydantic.types:SecretBytes",
+        "pydantic.v1.types:SecretStr",
+        "pydantic.v1.types:SecretBytes",
     }
 )
 """Classes known to hold nothing but data although nothing about them says so."""
 
-_DERIVED_SLOTS = frozenset({"_attrs_cached_hash"})
-"""Slots that hold what is true in one process only."""
+_CACHED_HASH = "_attrs_cached_hash"
+"""What attrs keeps in this attribute is true in one process only; None makes it look again."""
 
 
 _shapes: WeakKeyDictionary[type, Shape] = WeakKeyDictionary()
@@ -90,8 +92,8 @@ def _find_shape(cls: type) -> Shape | None:
     if base is tuple and _is_named_tuple(cls):
         return Shape.NAMED_TUPLE
     if base is not None:
-        return Shape.BUILTIN if _can_be_made(base, cls) else None
-    return Shape.OBJECT if _is_object(cls) and _can_be_made(object, cls) else None
+        return Shape.BUILTIN if can_be_made(base, cls) else None
+    return Shape.OBJECT if _is_object(cls) and can_be_made(object, cls) else None
 
 
 def builtin_base(cls: type) -> type | None:
@@ -102,10 +104,11 @@ def builtin_base(cls: type) -> type | None:
 
 def _is_named_tuple(cls: type) -> bool:
     fields = getattr(cls, "_fields", None)
-    return type(fields) is tuple and all(type(name) is str for name in fields) and _can_be_made(tuple, cls)
+    return type(fields) is tuple and all(type(name) is str for name in fields) and can_be_made(tuple, cls)
 
 
-def _can_be_made(base: Any, cls: type) -> bool:
+def can_be_made(base: Any, cls: type) -> bool:
+    """Whether a base makes instances of a class."""
     # Types written in C refuse to be made by another's constructor (`time.struct_time`).
     try:
         base.__new__(cls)
@@ -137,19 +140,20 @@ def slots_of(cls: type) -> dict[str, MemberDescriptorType]:
             for base in reversed(cls.__mro__)
             if base.__module__ != "builtins"
             for name, member in base.__dict__.items()
-            if isinstance(member, MemberDescriptorType) and name not in _DERIVED_SLOTS
+            if isinstance(member, MemberDescriptorType) and name != "__dict__"
         }
     return found
 
 
 def attributes_of(value: object) -> dict[str, Any]:
     """Everything an instance holds, its slots included. Not to be changed: may be its own dict."""
-    own: dict[str, Any] = getattr(value, "__dict__", {})
+    held: dict[str, Any] = getattr(value, "__dict__", {})
     slots = slots_of(type(value))
-    if not slots:
-        return own
-    held = dict(_slot_values(value, slots))
-    return {**held, **own} if own else held
+    if slots:
+        held = {**dict(_slot_values(value, slots)), **held}
+    if _CACHED_HASH in held:
+        held = {**held, _CACHED_HASH: None}
+    return held
 
 
 def _slot_values(value: object, slots: dict[str, MemberDescriptorType]) -> Iterator[tuple[str, Any]]:

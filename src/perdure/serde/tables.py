@@ -35,6 +35,9 @@ LOADS: dict[int, Load] = {}
 JOINS: dict[int, Join] = {}
 """By code."""
 
+NATIVE = (dict, list, str, bytes, int, float, bool, type(None))
+"""What msgpack itself has types for."""
+
 _STANDARD = "perdure.serde.stdlib"
 _STANDARD_MODULES = (
     "array",
