@@ -134,9 +134,6 @@ class ForeignSaver:
     def wake(self) -> None:
         """Nothing is ever queued."""
 
-    def drain(self) -> None:
-        """Nothing is ever queued."""
-
     def check(self, value: Any) -> None:
         """Raises what the saver's serializer raises for a value it cannot store."""
         serde = getattr(self.saver, "serde", None)

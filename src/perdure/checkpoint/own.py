@@ -211,6 +211,10 @@ class OwnSaver(BaseCheckpointSaver[int]):
         """See `port.NativeSaver`."""
         return self._digest(value)
 
+    def check(self, value: Any) -> None:
+        """See `port.NativeSaver`."""
+        self._wire.encode(value)
+
     def _loaded(self, stored: Stored | None, epoch: int, counter: int, newest: str | None) -> Loaded:
         if stored is None:
             return Loaded(None, {}, epoch, counter, newest)

@@ -148,10 +148,6 @@ class NativeSaver(Protocol):
         """Lets the saver's writer thread commit what is queued; never blocks."""
         ...
 
-    def drain(self) -> None:
-        """Blocks until all that was submitted is durable. Raises the first error among it."""
-        ...
-
     def check(self, value: Any) -> None:
         """Raises UnstorableError when the value cannot be stored; stores nothing."""
         ...

@@ -25,7 +25,6 @@ from perdure.engine.program import Write
 from perdure.engine.scope import Frame, Job, remember
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers
-from perdure.errors import UnstorableError
 
 Resolve = Callable[[Outcome], None]
 """Tells whoever waits for a call how it ended."""
@@ -71,7 +70,6 @@ class Carrier:
 
     def carry(self, frame: Frame) -> tuple[Outcome, Sequence[Write]]:
         """Runs a frame's code here, and waits for what it has started."""
-        scope_var.set(frame.scope())
         outcome: Outcome
         try:
             outcome = Value(self._attempts(frame))
@@ -111,6 +109,7 @@ class Carrier:
                 f'No synchronous function provided to "{effect.action.name}". '
                 "It is an async function: use ainvoke, astream or another async method of the workflow"
             )
+        scope_var.set(frame.scope())
         return call(*effect.args, **effect.kwargs)
 
     def _settle_calls(self, frame: Frame) -> None:
@@ -127,19 +126,22 @@ class Carrier:
 
     def finish(self, job: Job, outcome: Outcome, extra: Sequence[Write], resolve: Resolve) -> None:
         """Records how a call ended; `resolve` is called once that is durable, or at once where
-        the run's durability does not ask for it."""
-        run = self.run
-        record = record_of_call(job, outcome, extra) if run.saver is not None else None
-        if record is None:
-            self._told(job, outcome, resolve)
-            return
+        the run's durability does not ask for it. Never raises."""
         try:
-            self.store(job, record, outcome, resolve)
-        except UnstorableError as error:
-            failed = Error(unstorable(f"task {job.call.name!r} returned", error))
-            failure = record_of_call(job, failed)
-            assert failure is not None
-            self.store(job, failure, failed, resolve)
+            record = record_of_call(job, outcome, extra) if self.run.saver is not None else None
+            if record is None:
+                self._told(job, outcome, resolve)
+                return
+            try:
+                self.store(job, record, outcome, resolve)
+            except Exception as error:
+                failed = Error(unstorable(f"task {job.call.name!r} returned", error))
+                failure = record_of_call(job, failed)
+                assert failure is not None
+                self.store(job, failure, failed, resolve)
+        except BaseException as error:
+            # Whatever goes wrong here, whoever waits for the call must learn of it.
+            resolve(Cancelled(lose(self.run, error)))
 
     def store(self, job: Job, record: Any, outcome: Outcome, resolve: Resolve) -> None:
         """Hands a call's record over. Raises UnstorableError when its value cannot be stored."""

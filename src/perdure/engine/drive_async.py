@@ -22,7 +22,6 @@ from typing import Any
 from perdure.checkpoint.foreign import ForeignSaver
 from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
-from perdure.engine.action import Action
 from perdure.engine.attempt import attempts
 from perdure.engine.carry import Carrier, Resolve, frame_of, resolve_future
 from perdure.engine.drive_sync import known_future, start_on_thread
@@ -230,16 +229,12 @@ class AsyncDriver(Carrier):
         saver = self.run.saver
         assert saver is not None
         batch = effect.batch
-        if batch is not None and batch.release:
+        if batch.release:
             batch = self._release_after_threads(batch)
         if isinstance(saver, ForeignSaver):
-            if batch is not None:
-                await saver.acommit(batch)
+            await saver.acommit(batch)
         elif not saver.blocking:
-            if batch is not None:
-                saver.submit(batch).wait()
-        elif batch is None:
-            await self._off_loop(saver.drain)
+            saver.submit(batch).wait()
         else:
             await asyncio.shield(self._durable(batch))
 
@@ -345,7 +340,6 @@ class AsyncDriver(Carrier):
 
     async def _carry_on_loop(self, frame: Frame) -> tuple[Outcome, Sequence[Write]]:
         """Runs a frame's code on the loop, and waits for what it has started."""
-        scope_var.set(frame.scope())
         outcome: Outcome
         try:
             outcome = Value(await self._attempts_on_loop(frame))
@@ -381,22 +375,17 @@ class AsyncDriver(Carrier):
     async def _invoke(self, frame: Frame, effect: Invoke) -> Any:
         action = effect.action
         if action.asyn is not None:
+            scope_var.set(frame.scope())
             value = await action.asyn(*effect.args, **effect.kwargs)
         else:
-            value = await self._on_worker(frame, action, effect)
+            value = await self._on_worker(frame, effect)
         # An async function may return what it should have awaited.
         while inspect.isawaitable(value):
             value = await value
         return value
 
-    async def _on_worker(self, frame: Frame, action: Action, effect: Invoke) -> Any:
-        branch = frame.book.root
-
-        def call() -> Any:
-            scope_var.set(frame.scope(branch))
-            return self.invoke(frame, effect)
-
-        return await self._off_loop(contextvars.copy_context().run, call)
+    async def _on_worker(self, frame: Frame, effect: Invoke) -> Any:
+        return await self._off_loop(contextvars.copy_context().run, self.invoke, frame, effect)
 
     async def _settle_open(self, frame: Frame, outcome: Outcome) -> None:
         """Waits for the calls that a frame made and did not wait for.

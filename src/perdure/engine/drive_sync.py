@@ -162,10 +162,7 @@ class SyncDriver(Carrier):
 
     def _commit(self, effect: Commit) -> None:
         assert self.run.saver is not None
-        if effect.batch is None:
-            self.run.saver.drain()
-        else:
-            self.run.saver.submit(effect.batch).wait()
+        self.run.saver.submit(effect.batch).wait()
 
     def _cancel(self, effect: Cancel) -> list[Finished]:
         """Drops what has not begun, and waits for the rest: threads cannot be stopped."""

@@ -68,7 +68,7 @@ class Store(Effect[None]):
 class Commit(Effect[None]):
     """Hand a batch over and wait until it, and all that was handed over before, is durable."""
 
-    batch: Batch | None
+    batch: Batch
 
 
 @dataclass(slots=True)

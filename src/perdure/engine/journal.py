@@ -83,10 +83,10 @@ class BackgroundJournal(Journal):
             yield from Store(self.batch(records, checkpoint))
 
     def leave(self, records: Sequence[Record]) -> Steps[None]:
-        if records or self.first or (self.root and self.hold.held):
-            yield from Commit(self.batch(records, last=True))
-        else:
-            yield from Commit(None)
+        # Even an empty batch is waited for: batches become durable in order.
+        batch = self.batch(records, last=True)
+        batch.durable = True
+        yield from Commit(batch)
 
 
 class ExitJournal(Journal):

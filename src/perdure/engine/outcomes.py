@@ -119,8 +119,14 @@ def record_of_call(job: Job, outcome: Outcome, extra: Sequence[Write] = ()) -> R
     return Record(run.ns, run.checkpoint_id, call.id, writes, job.frame.path_text, call.info(run.clock()))
 
 
-def unstorable(who: str, error: UnstorableError) -> UnstorableError:
-    """The same complaint, saying whose value it was."""
+def unstorable(who: str, error: Exception) -> Exception:
+    """The complaint about a value that cannot be stored, saying whose it was.
+
+    An error of a user's own serializer keeps its type and text.
+    """
+    if not isinstance(error, UnstorableError):
+        error.add_note(f"{who} a value that could not be stored")
+        return error
     where = f"{error.path}, " if error.path else ""
     kind = error.type_name or "value"
     article = "an" if kind[:1].lower() in "aeiou" else "a"

@@ -20,7 +20,7 @@ from xxhash import xxh3_128_hexdigest
 from perdure.context import scope_var
 from perdure.engine.calls import Branch, Call, CallBook
 from perdure.engine.tasks import PUSH, Error, Outcome, Path, Paused, Task, Value, path_text, uuid_of
-from perdure.errors import ContextError, DrainSignal, GraphInterrupt
+from perdure.errors import CancelSignal, ContextError, DrainSignal, GraphInterrupt
 from perdure.runtime import ExecutionInfo, Runtime
 from perdure.types import Interrupt
 
@@ -92,6 +92,9 @@ class Frame:
         self.asked = 0
         self.ids = 0
         self.nested = 0
+        if self.attempt > 1:
+            # What an earlier attempt left running may not call any more.
+            self.book.root.close(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
         self.book = CallBook(self.id)
         self.writes: list[Write] = []
         self.runtime_: Runtime[Any] | None = None
