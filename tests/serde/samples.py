@@ -231,7 +231,7 @@ def same_content(a: Any, b: Any) -> bool:
 
 def _told(error: BaseException) -> list[Any]:
     inner = list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
-    return [str(error), error.args, dict(error.__dict__), inner]
+    return [error.args, dict(error.__dict__), inner]
 
 
 def _sorted(items: Any) -> list[Any]:

@@ -36,11 +36,14 @@ def test_cut_bytes_are_refused(value: Any) -> None:
 def audited() -> list[str]:
     """Notes what the interpreter is asked to do, from here on."""
     seen: list[str] = []
-    sys.addaudithook(lambda event, args: seen.append(event) if event in _CODE else None)
+    sys.addaudithook(lambda event, args: seen.append(event) if runs_code(event, args) else None)
     return seen
 
 
-_CODE = {"exec", "compile", "import", "os.system", "subprocess.Popen", "pickle.find_class", "open"}
+def runs_code(event: str, args: tuple[Any, ...]) -> bool:
+    if event == "exec":  # a time zone is looked for in the packages of tzdata, which are empty
+        return "tzdata" not in args[0].co_filename
+    return event in ("compile", "os.system", "subprocess.Popen", "pickle.find_class")
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
@@ -57,8 +60,7 @@ def test_changed_bytes_run_nothing(audited: list[str], value: Any, data: st.Data
         codec.decode(bytes(stored))
     except PerdureError:
         pass
-    ran = [event for event in audited if event not in ("import", "open")]
-    assert (ran, samples.Ran.notes) == ([], [])
+    assert (audited, samples.Ran.notes) == ([], [])
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,6 +126,8 @@ def test_no_module_is_imported_by_name() -> None:
         forged(codes.PATTERN, ["(", 32]),
         forged(codes.PATTERN, ["a", 128]),
         forged(codes.FRACTION, [1, 0]),
+        ormsgpack.packb(ormsgpack.Ext(codes.ZONE_INFO, b"../etc/passwd")),
+        ormsgpack.packb(ormsgpack.Ext(codes.ZONE_INFO, b"Nowhere/Town")),
         forged(codes.DEFAULT_DICT, ["list"]),
         forged(codes.ARRAY, ["i", 4, "little", b"\0"]),
         forged(codes.NUMPY_ARRAY, ["<i4", [5], "C", b"\0"]),
@@ -137,7 +141,7 @@ def test_no_module_is_imported_by_name() -> None:
         forged(120, []),
         b"\x91" * 5000 + b"\x01",
     ],
-    ids=range(29),
+    ids=range(31),
 )
 def test_bytes_that_are_not_ours_are_refused(data: bytes) -> None:
     """A typed error, whatever is wrong with them."""

@@ -50,7 +50,7 @@ def test_an_error_comes_back_as_its_class(error: BaseException) -> None:
     """Class, arguments, text and attributes are those that it had."""
     read = back(error)
     assert same(read, error)
-    assert repr(read) == repr(error)
+    assert (repr(read), str(read)) == (repr(error), str(error))
 
 
 def test_what_built_in_errors_hold_comes_back() -> None:

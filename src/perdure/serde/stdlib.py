@@ -109,7 +109,17 @@ def _zone_key(value: zoneinfo.ZoneInfo) -> bytes:
     return value.key.encode()
 
 
-leaf(codes.ZONE_INFO, zoneinfo.ZoneInfo, _zone_key, lambda payload: zoneinfo.ZoneInfo(payload.decode()))
+_ZONE_KEY = re.compile(r"[\w+-]+(/[\w+-]+)*", re.ASCII)
+
+
+def _zone(payload: bytes) -> zoneinfo.ZoneInfo:
+    key = payload.decode("ascii")
+    if not _ZONE_KEY.fullmatch(key):  # keys become paths of files, and of packages below `tzdata`
+        raise ValueError(f"{key!r} is no key of a time zone")
+    return zoneinfo.ZoneInfo(key)
+
+
+leaf(codes.ZONE_INFO, zoneinfo.ZoneInfo, _zone_key, _zone)
 
 container(
     codes.STRUCT_TIME,
