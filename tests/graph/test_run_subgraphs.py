@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from typing_extensions import TypedDict
 
-from perdure.errors import ParentCommand
+from perdure.errors import InvalidUpdateError
 from perdure.graph import START, StateGraph
 from perdure.types import Command, interrupt
 
@@ -171,10 +171,10 @@ def test_a_command_may_name_its_ancestor(drive: Any) -> None:
     assert drive.invoke(parent, {"words": []})["words"] == ["from below"]
 
 
-def test_a_command_to_the_parent_of_a_root_comes_out(drive: Any) -> None:
-    """There is nobody to take it."""
+def test_a_root_has_no_parent(drive: Any) -> None:
+    """A Command that nobody is there to take is an error, not a signal that escapes."""
     compiled = chain(State, leave=lambda state: Command(graph=Command.PARENT)).compile()
-    with pytest.raises(ParentCommand):
+    with pytest.raises(InvalidUpdateError, match="There is no parent graph"):
         drive.invoke(compiled, {"words": []})
 
 
