@@ -72,8 +72,8 @@ class _Thread:
             for row in line.checkpoints.values()
             for form in forms_of(row.body, line.records.get(row.id, ()))
         ]
-        needed = referred(forms, self.rows)
-        self.rows = {row: content for row, content in self.rows.items() if row in needed}
+        rows = self.rows
+        self.rows = dict(referred(forms, lambda ids: [(id, *rows[id]) for id in ids]))
 
 
 class InMemorySaver(OwnSaver):

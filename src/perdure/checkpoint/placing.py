@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 
 import ormsgpack
 
+from perdure.checkpoint.patches import LEAST, Base, find_patch
 from perdure.checkpoint.rows import (
     BLOCK,
     INDEX,
     ITEM,
     LIST,
     PARTS,
+    PATCHED,
     SEGMENT,
     VALUE,
     Form,
@@ -40,6 +42,8 @@ _MANY = 64
 """Keys up to which a dict is stored by them."""
 _SHORT = 2048
 """Bytes up to which neighbouring spans are folded by writing their elements again."""
+_BASES = 8
+_LONGEST_BASE = 1 << 16
 WHOLE = -1
 """Level of a span that is a row of its own, not an element of one."""
 
@@ -54,7 +58,7 @@ Traces: TypeAlias = dict[str | None, Trace]
 
 @dataclass(slots=True)
 class Lineage:
-    """What must hold for rows to be referred to: nothing was purged, nothing failed since."""
+    """What must hold for rows to be referred to: nothing was removed, nothing failed since."""
 
     purge: int | None = None
     """The thread's count of purges, None until its first batch is committed."""
@@ -73,6 +77,8 @@ class Known:
     addresses: dict[Mark, Span] = field(default_factory=dict)
     """Content that was new in this checkpoint or its records, and where it lies."""
     lineage: Lineage = field(default_factory=Lineage)
+    recent: list[Base] = field(default_factory=list)
+    """Elements that were stored last, with their bytes."""
 
 
 def plain_mark(value: Any) -> Mark | None:
@@ -106,15 +112,23 @@ class Placing:
         self._rows = rows
         self._take = take
         self._added: list[Mark] = []
+        self._recent = self._recent_before = beside.recent
         self.places: dict[str, Traces] = {}
         """What was placed, by channel and key."""
         self.used: dict[Mark, Span] = {}
         """Content that was placed, and where it lies."""
+        self.recent: list[Base] = []
+        """Elements that were written, with their bytes."""
 
     def undo(self) -> None:
         """Forgets what was new: its rows will not be stored."""
         for mark in self._added:
             self._addresses.pop(mark, None)
+        self._beside.recent = self._recent_before
+
+    def share(self) -> None:
+        """Lets what is placed beside the same checkpoint next be told by what was written here."""
+        self._beside.recent = self._recent
 
     def place(self, value: Any, channel: str, key: str | None = None) -> Form:
         """The form of a value. Raises what encoding raises."""
@@ -128,7 +142,7 @@ class Placing:
         span = self._find(mark, channel, key)
         if span is None:
             split = kind is dict and key is None and len(data) >= _SPLIT and _has_names(value)
-            span = self._split(value, mark, channel) if split else self._add(VALUE, data)
+            span = self._split(value, mark, channel) if split else self._add_value(data)
         self._note(mark, span)
         self.places.setdefault(channel, {})[key] = (mark, span)
         return span.row if span.level == WHOLE else [ITEM, span.row, span.start]
@@ -154,6 +168,17 @@ class Placing:
         self._rows.append(Row(row, kind_of(type, level), data))
         return Span(row, 0, 1, WHOLE, len(data))
 
+    def _add_value(self, data: bytes) -> Span:
+        span = self._add(VALUE, data)
+        self._see([Base(span.row, 0, data)])
+        return span
+
+    def _see(self, bases: list[Base]) -> None:
+        last = [base for base in bases[-_BASES:] if LEAST <= len(base.data) <= _LONGEST_BASE]
+        if last:
+            self.recent = [*reversed(last), *self.recent][:_BASES]
+            self._recent = [*reversed(last), *self._recent][:_BASES]
+
     def _note(self, mark: Mark, span: Span) -> None:
         self.used[mark] = span
         if mark not in self._addresses:
@@ -177,35 +202,59 @@ class Placing:
         last = self._last(channel, key)
         old = last if type(last) is Spans else Spans()
         pieces = edit(content.marks, content.weights, old, self._addresses)
-        spans = self._fold(join(self._write(pieces, content)), content)
+        spans = self._write(pieces, content)
         self.places.setdefault(channel, {})[key] = Spans(content.marks, spans)
         return [LIST, *flat(spans)]
 
     def _write(self, pieces: list[Span | range], content: _Elements) -> list[Span]:
+        """Writes what is new, and folds what has become too much."""
+        first = len(self._rows)
         new = [at for piece in pieces if isinstance(piece, range) for at in piece]
-        row = self._add(*content.packed(new)).row if new else 0
+        bases: list[Base] = []
+        row = self._add_elements(new, content, bases) if new else -1
+        folded = _Folded(join(self._spans(pieces, row, content)))
+        self._fold(folded, content)
+        # What was written again in a longer row at once needs no row of its own.
+        needed = folded.indexed | {span.row for span in folded.spans}
+        self._rows[first:] = [made for made in self._rows[first:] if made.id in needed]
+        if row in needed:
+            self._see(bases)
+        for offset, at in enumerate(new):
+            if content.weights[at] >= INLINE:
+                place = (row, offset) if row in needed else folded.place(at, needed)
+                self._note(content.marks[at], Span(*place, 1, 0, content.weights[at]))
+        return folded.spans
+
+    def _spans(self, pieces: list[Span | range], row: int, content: _Elements) -> list[Span]:
         spans: list[Span] = []
-        written = 0
-        at = 0
+        written = at = 0
         for piece in pieces:
-            if isinstance(piece, Span):
-                if piece.level == WHOLE:
-                    piece = piece._replace(level=0)
-                spans.append(piece)
-                if piece.length == 1 and content.weights[at] >= INLINE:
-                    self.used.setdefault(content.marks[at], piece)
-                at += piece.length
+            if isinstance(piece, range):
+                spans.append(Span(row, written, len(piece), 0, content.weight(piece)))
+                written += len(piece)
+                at += len(piece)
                 continue
-            spans.append(Span(row, written, len(piece), 0, content.weight(piece)))
-            for position in piece:
-                if content.weights[position] >= INLINE:
-                    place = Span(row, written + position - piece.start, 1, 0, content.weights[position])
-                    self._note(content.marks[position], place)
-            written += len(piece)
-            at += len(piece)
+            if piece.length == 1 and content.weights[at] >= INLINE:
+                self.used.setdefault(content.marks[at], piece)
+            spans.append(piece._replace(level=0) if piece.level == WHOLE else piece)
+            at += piece.length
         return spans
 
-    def _fold(self, spans: list[Span], content: _Elements) -> list[Span]:
+    def _add_elements(self, positions: list[int], content: _Elements, bases: list[Base]) -> int:
+        type, items = content.items(positions)
+        if type == BLOCK:
+            return self._add(BLOCK, self._encode(items)).row
+        patches = [find_patch(data, self._recent) if len(data) >= LEAST else None for data in items]
+        if any(patches):
+            mixed = [patch or data for patch, data in zip(patches, items, strict=True)]
+            row = self._add(PATCHED, ormsgpack.packb(mixed)).row
+        else:
+            row = self._add(SEGMENT, ormsgpack.packb(items)).row
+        bases += (Base(row, at, data) for at, data in enumerate(items) if patches[at] is None)
+        return row
+
+    def _fold(self, folded: _Folded, content: _Elements) -> None:
+        spans = folded.spans
         while (at := crowded(spans)) is not None:
             group = spans[at : at + FAN]
             level = max(span.level for span in group) + 1
@@ -213,11 +262,32 @@ class Placing:
             count = sum(span.length for span in group)
             if size <= _SHORT:
                 start = sum(span.length for span in spans[:at])
-                row = self._add(*content.packed(range(start, start + count)), level).row
+                positions = range(start, start + count)
+                type, items = content.items(positions)
+                data = self._encode(items) if type == BLOCK else ormsgpack.packb(items)
+                row = self._add(type, data, level).row
+                folded.rewritten.append((positions, row))
             else:
                 row = self._add(INDEX, ormsgpack.packb(flat(group)), level).row
+                folded.indexed.update(span.row for span in group)
             spans[at : at + FAN] = [Span(row, 0, count, level, size)]
-        return spans
+
+
+class _Folded:
+    """The spans of a list while it is written."""
+
+    __slots__ = ("indexed", "rewritten", "spans")
+
+    def __init__(self, spans: list[Span]) -> None:
+        self.spans = spans
+        self.indexed: set[int] = set()
+        """Rows that an index names."""
+        self.rewritten: list[tuple[range, int]] = []
+        """Positions in the list whose elements were written again, and in which row."""
+
+    def place(self, at: int, rows: set[int]) -> tuple[int, int]:
+        """The row among these, and the place in it, of an element that was written again."""
+        return next((row, at - where.start) for where, row in self.rewritten if at in where and row in rows)
 
 
 def _has_names(value: dict[Any, Any]) -> bool:
@@ -258,10 +328,9 @@ class _Elements:
     def weight(self, positions: range) -> int:
         return sum(self.weights[positions.start : positions.stop])
 
-    def packed(self, positions: Sequence[int]) -> tuple[int, bytes]:
-        """(type, bytes) of a row that holds these elements."""
+    def items(self, positions: Sequence[int]) -> tuple[int, list[Any]]:
+        """(type of row, elements to put in it): as they are for a BLOCK, else each encoded."""
         values = [self._values[at] for at in positions]
         if all(type(value) in _SELF_MARKED for value in values):
-            return BLOCK, self._encode(values)
-        items = [self._parts.get(at) or self._encode(self._values[at]) for at in positions]
-        return SEGMENT, ormsgpack.packb(items)
+            return BLOCK, values
+        return SEGMENT, [self._parts.get(at) or self._encode(self._values[at]) for at in positions]

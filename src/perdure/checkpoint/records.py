@@ -12,7 +12,7 @@ import ormsgpack
 from perdure.checkpoint.base import WRITES_IDX_MAP, Checkpoint, PendingWrite
 from perdure.checkpoint.placing import Known, Lineage, Placing
 from perdure.checkpoint.port import Batch, CallInfo, NewCheckpoint, Record
-from perdure.checkpoint.rows import CheckpointRow, Form, RecordRow, Row
+from perdure.checkpoint.rows import CheckpointRow, Form, RecordRow, Row, renumbered
 from perdure.checkpoint.shelf import Shelf
 from perdure.checkpoint.wire import Wire
 
@@ -26,11 +26,15 @@ __all__ = [
     "Entry",
     "checkpoint_of",
     "forms_of",
+    "forms_of_record",
     "infos_of",
     "metadata_of",
     "pending",
     "read_body",
     "writes_of",
+    # to rows of other ids
+    "renumbered_body",
+    "renumbered_record",
 ]
 
 _NAMED = frozenset(Checkpoint.__annotations__)
@@ -92,6 +96,7 @@ def encode(batch: Batch, wire: Wire, known: KnownCheckpoints, take: Callable[[],
             placing = Placing(wire, beside, encoded.rows, take)
             placings.append(placing)
             encoded.records.append((record.ns, _record_row(record, placing)))
+            placing.share()
         new = batch.checkpoint
         if new is not None:
             parent = _beside(batch.thread_id, new.ns, new.parent_id, known, encoded)
@@ -227,14 +232,14 @@ def _checkpoint_row(
         checkpoint["v"],
         checkpoint["ts"],
         forms,
-        dict(versions),
-        {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
-        None if updated is None else list(updated),
-        {key: wire.encode(value) for key, value in checkpoint.items() if key not in _NAMED},
+        versions,
+        checkpoint["versions_seen"],
+        updated,
+        {key: wire.encode(checkpoint[key]) for key in checkpoint.keys() - _NAMED},  # type: ignore[literal-required]
     )
     metadata = wire.encode(dict(new.metadata))
     row = CheckpointRow(checkpoint["id"], new.parent_id, new.seq, metadata, ormsgpack.packb(list(body)))
-    return row, Known(forms, dict(versions), places, placing.used, parent.lineage)
+    return row, Known(forms, dict(versions), places, placing.used, parent.lineage, placing.recent)
 
 
 def _left_out(checkpoint: Checkpoint, changed: frozenset[str], parent: Known) -> list[str]:
@@ -258,7 +263,13 @@ def forms_of(body: bytes, records: Iterable[RecordRow]) -> list[Form]:
     """All forms in a checkpoint and the records beside it."""
     forms = list(read_body(body).forms.values())
     for record in records:
-        forms += ormsgpack.unpackb(record.body)[2::3]
+        forms += forms_of_record(record)
+    return forms
+
+
+def forms_of_record(record: RecordRow) -> list[Form]:
+    """The forms of a record's writes."""
+    forms: list[Form] = ormsgpack.unpackb(record.body)[2::3]
     return forms
 
 
@@ -281,3 +292,17 @@ def checkpoint_of(row: CheckpointRow, body: Body, shelf: Shelf, wire: Wire) -> C
 def metadata_of(row: CheckpointRow, wire: Wire) -> Mapping[str, Any]:
     metadata: Mapping[str, Any] = wire.decode(row.metadata)
     return metadata
+
+
+def renumbered_body(data: bytes, ids: Mapping[int, int]) -> bytes:
+    """A checkpoint's body when the rows of content have got new ids."""
+    body = read_body(data)
+    forms = {channel: renumbered(form, ids) for channel, form in body.forms.items()}
+    return ormsgpack.packb(list(body._replace(forms=forms)))
+
+
+def renumbered_record(data: bytes, ids: Mapping[int, int]) -> bytes:
+    """A record's body when the rows of content have got new ids."""
+    body: list[Any] = ormsgpack.unpackb(data)
+    body[2::3] = [renumbered(form, ids) for form in body[2::3]]
+    return ormsgpack.packb(body)

@@ -7,16 +7,19 @@ from typing import Any
 
 import ormsgpack
 
+from perdure.checkpoint.patches import patched
 from perdure.checkpoint.placing import INLINE, WHOLE, Known, Trace, plain_mark
 from perdure.checkpoint.rows import (
     BLOCK,
     INDEX,
     ITEM,
     PARTS,
+    PATCHED,
     SEGMENT,
     VALUE,
     Form,
     forms_in_parts,
+    inner_spans,
     spans_of,
     split_kind,
 )
@@ -24,10 +27,12 @@ from perdure.checkpoint.slices import Mark, Span, Spans, cut, read_index, unflat
 from perdure.checkpoint.wire import Wire
 from perdure.errors import StoreFormatError
 
-__all__ = ["Contents", "Shelf", "referred"]
+__all__ = ["Contents", "Fetch", "Shelf", "referred"]
 
 Contents = MutableMapping[int, tuple[int, bytes]]
 """Row -> (kind, bytes)."""
+Fetch = Callable[[Collection[int]], Iterable[tuple[int, int, bytes]]]
+"""Gives (row, kind, bytes) of those rows that are there."""
 _LARGE = 1 << 20
 _TAIL = 32
 """Elements at the end of a stored list that the next writes are likely to name."""
@@ -45,7 +50,7 @@ class Shelf:
         self,
         wire: Wire,
         rows: Contents,
-        fetch: Callable[[Collection[int]], Iterable[tuple[int, int, bytes]]] | None = None,
+        fetch: Fetch | None = None,
     ) -> None:
         self._wire = wire
         self._rows = rows
@@ -65,13 +70,7 @@ class Shelf:
 
     def _inner(self, span: Span) -> list[Span]:
         kind, data = self._row(span.row)
-        type_, _ = split_kind(kind)
-        if type_ == INDEX:
-            return cut(read_index(data), span.start, span.length)
-        if type_ == PARTS:
-            parts = forms_in_parts(ormsgpack.unpackb(data))
-            return [inner for _, form in parts for inner in spans_of(form)]
-        return []
+        return inner_spans(kind, data, span)
 
     def _row(self, row: int) -> tuple[int, bytes]:
         try:
@@ -106,8 +105,8 @@ class Shelf:
             kind, data = self._row(span.row)
             type_, _ = split_kind(kind)
             end = span.start + span.length
-            if type_ == SEGMENT:
-                values += map(self._wire.decode, ormsgpack.unpackb(data)[span.start : end])
+            if type_ in (SEGMENT, PATCHED):
+                values += map(self._wire.decode, self._items(span))
             elif type_ == BLOCK:
                 values += self._wire.decode(data)[span.start : end]
             elif type_ == INDEX:
@@ -115,6 +114,19 @@ class Shelf:
             else:
                 values.append(self._whole(span.row))
         return values
+
+    def _items(self, span: Span) -> list[bytes]:
+        """The encoded elements of a span that is no index."""
+        kind, data = self._row(span.row)
+        type_, _ = split_kind(kind)
+        if type_ == VALUE:
+            return [data]
+        items: list[Any] = ormsgpack.unpackb(data)[span.start : span.start + span.length]
+        if type_ == PATCHED:
+            for at, item in enumerate(items):
+                if isinstance(item, list):
+                    items[at] = patched(item, self._items(Span(item[0], item[1], 1))[0])
+        return items
 
     # -- values, and what they are known by
 
@@ -191,8 +203,7 @@ class Shelf:
             ]
         if type_ == PARTS:
             return [(ormsgpack.unpackb(data)[0],)]
-        items = [data] if type_ == VALUE else ormsgpack.unpackb(data)[span.start : span.start + span.length]
-        return [self._mark(item) for item in items]
+        return [self._mark(item) for item in self._items(span)]
 
     def _mark(self, data: bytes) -> Mark:
         value = self._wire.decode(data)
@@ -200,20 +211,14 @@ class Shelf:
         return self._wire.mark_stored(value, data) if mark is None and value is not None else mark
 
 
-def referred(forms: Iterable[Form], rows: Contents) -> set[int]:
-    """Every row that is needed for these forms."""
-    found: set[int] = set()
-    todo = [span.row for form in forms for span in spans_of(form)]
+def referred(forms: Iterable[Form], fetch: Fetch) -> Contents:
+    """Every row that is needed for these forms. Of plain content the bytes do not matter."""
+    found: Contents = {}
+    todo = {span.row for form in forms for span in spans_of(form)}
     while todo:
-        row = todo.pop()
-        if row in found or row not in rows:
-            continue
-        found.add(row)
-        kind, data = rows[row]
-        type_, _ = split_kind(kind)
-        if type_ == INDEX:
-            todo += [span.row for span in read_index(data)]
-        elif type_ == PARTS:
-            parts = forms_in_parts(ormsgpack.unpackb(data))
-            todo += [span.row for _, form in parts for span in spans_of(form)]
+        inner: set[int] = set()
+        for row, kind, data in fetch(todo):
+            found[row] = kind, data
+            inner.update(span.row for span in inner_spans(kind, data))
+        todo = inner - found.keys()
     return found

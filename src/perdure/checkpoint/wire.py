@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ormsgpack import packb
 from xxhash import xxh3_128_digest
 
 from perdure.errors import UnstorableError
@@ -12,6 +13,9 @@ from perdure.serde.codec import Codec
 from perdure.serde.registry import Registry
 
 __all__ = ["Wire", "wire"]
+
+
+_PLAIN = frozenset({int, str, float, bool, type(None)})
 
 
 class Wire(Protocol):
@@ -46,11 +50,19 @@ class CodecWire:
 
     def __init__(self, codec: Codec) -> None:
         self.serde: Codec = codec
-        self.encode: Callable[[Any], bytes] = codec.encode
+        self._encode: Callable[[Any], bytes] = codec.encode
         self.decode: Callable[[bytes], Any] = codec.decode
 
+    def encode(self, value: Any, /) -> bytes:
+        if type(value) in _PLAIN:
+            try:
+                return packb(value)  # what the codec would say, sooner
+            except TypeError:
+                pass  # too great a number, or text that is not Unicode
+        return self._encode(value)
+
     def mark(self, value: Any) -> tuple[tuple[bytes], bytes | None]:
-        data = self.encode(value)
+        data = self._encode(value)
         return (xxh3_128_digest(data),), data
 
     def mark_stored(self, value: Any, data: bytes) -> tuple[bytes]:
