@@ -88,6 +88,9 @@ class Agent:
     def run(self, state: Any) -> Any:
         return self.child.invoke(state)
 
+    def run_twice(self, state: Any) -> Any:
+        return [self.child.invoke(state) for _ in range(2)]
+
     def __call__(self, state: Any) -> Any:
         return self.child.invoke(state)
 
@@ -121,6 +124,7 @@ class Slotted:
         wrapped(),
         functools.partial(by_global),
         Agent().run,
+        Agent().run_twice,
         Agent(),
         Slotted().run,
     ],

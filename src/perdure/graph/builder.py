@@ -33,7 +33,6 @@ from perdure.typing import ContextT, InputT, OutputT, StateT
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 
 if TYPE_CHECKING:
-    from perdure.cache.base import BaseCache
     from perdure.store.base import BaseStore
 
 logger = logging.getLogger("perdure")
@@ -371,7 +370,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         checkpointer: Checkpointer = None,
         *,
-        cache: BaseCache[Any] | None = None,
+        cache: object | None = None,
         store: BaseStore | None = None,
         interrupt_before: All | Sequence[str] | None = None,
         interrupt_after: All | Sequence[str] | None = None,

@@ -83,8 +83,8 @@ def _read_by(
             current = world.get(argument, _NOTHING)
         elif operation in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             current = closure.get(argument, _NOTHING)
-        elif operation.startswith("LOAD_FAST"):
-            # Some versions load two variables by one instruction: the last is on top.
+        elif "LOAD_FAST" in operation:
+            # Some versions handle two variables by one instruction: the last is on top.
             current = own.get(argument[-1] if isinstance(argument, tuple) else argument, _NOTHING)
         elif operation in ("LOAD_ATTR", "LOAD_METHOD") and current is not _NOTHING:
             current = _attribute(current, argument)
