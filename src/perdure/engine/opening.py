@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from xxhash import xxh3_128_hexdigest
 
-from perdure.checkpoint.base import CheckpointTuple, get_checkpoint_metadata
+from perdure.checkpoint.base import CheckpointTuple, PendingWrite, get_checkpoint_metadata
 from perdure.checkpoint.port import Batch, Loaded, NewCheckpoint, Record
 from perdure.engine.answers import Answers, is_answer_map
 from perdure.engine.calls import Ledger
@@ -111,7 +111,7 @@ def open_run(r: Run, loaded: Loaded | None, head: CheckpointTuple | None) -> Ope
         InvalidUpdateError: The input does not fit the workflow.
     """
     found = loaded.tuple if loaded is not None else None
-    _restore(r, loaded, found)
+    restore(r, loaded, found)
     command = r.input if isinstance(r.input, Command) else None
     if command is not None:
         _check_command(r, command)
@@ -143,7 +143,7 @@ def _check_command(r: Run, command: Command[Any]) -> None:
         raise RuntimeError("Cannot use Command(resume=...) without checkpointer: no question was kept")
 
 
-def _restore(r: Run, loaded: Loaded | None, found: CheckpointTuple | None) -> None:
+def restore(r: Run, loaded: Loaded | None, found: CheckpointTuple | None) -> None:
     """Sets the run up as its thread was left."""
     nested = r.parent is not None and r.parent.run.saver is r.saver and r.parent.run.thread_id == r.thread_id
     if loaded is not None and r.thread_id is not None:
@@ -199,11 +199,8 @@ def _start(r: Run, command: Command[Any] | None) -> Opening:
     writes = _input_writes(r, command)
     if not writes:
         raise EmptyInputError(f"Received no input for {START}")
-    open_tasks = _planned(r, read=False) if r.checkpoint_id else []
-    number = r.hold.number() if r.saver is not None else r.step + 2
-    changed = apply_writes(r.program, r.state, open_tasks, r.next_version(number), writes)
     opening = Opening()
-    opening.checkpoint = next_checkpoint(r, number, "input", changed)
+    opening.checkpoint = take_input(r, writes)
     if r.saver is None:
         r.checkpoint_id = new_checkpoint_id(r.clock_ns(), None, None, r.step)
     r.step += 1
@@ -213,6 +210,14 @@ def _start(r: Run, command: Command[Any] | None) -> Opening:
         r.answers = Answers(digest)
     r.tasks = _planned(r)
     return opening
+
+
+def take_input(r: Run, writes: Sequence[Write]) -> NewCheckpoint | None:
+    """Gives up what is open, and makes an input the next checkpoint; None without a saver."""
+    open_tasks = _planned(r, read=False) if r.checkpoint_id else []
+    number = r.hold.number() if r.saver is not None else r.step + 2
+    changed = apply_writes(r.program, r.state, open_tasks, r.next_version(number), writes)
+    return next_checkpoint(r, number, "input", changed)
 
 
 def _input_writes(r: Run, command: Command[Any] | None) -> Sequence[Write]:
@@ -245,11 +250,10 @@ def _go_on(
     r.reruns = r.input is None if above is None else above.reruns
     r.ledger = Ledger.read(pending, infos, r.reruns)
     if above is None:
-        stored = next((v for t, c, v in pending if t == NULL_TASK and c == RESUME), {})
-        r.answers = Answers.read(digest, stored, floating)
+        r.answers = Answers.read(digest, recorded_answers(pending), floating)
     if r.resuming:
         pass_breakpoints(r.state)
-    null = [(c, v) for t, c, v in pending if t == NULL_TASK and c != RESUME]
+    null = writes_of_no_task(pending)
     fresh = list(r.program.write_command(command)) if command is not None and r.parent is None else []
     if null or fresh:
         number = r.hold.number()
@@ -258,7 +262,7 @@ def _go_on(
         )
     r.stop = r.step + r.options.recursion_limit
     r.tasks = _planned(r)
-    _restore_tasks(r, pending)
+    restore_tasks(r.tasks, pending)
     if command is not None and command.resume is not None and above is None and not superseded:
         _answer(r, command.resume)
     if fresh:
@@ -277,12 +281,22 @@ def _fork(r: Run, opening: Opening) -> None:
     r.step += 1
 
 
-def _restore_tasks(r: Run, pending: Sequence[tuple[str, str, Any]]) -> None:
+def recorded_answers(pending: Iterable[PendingWrite]) -> Mapping[str, Sequence[Any]]:
+    """The table of answers beside a root run's checkpoint."""
+    return next((value for task, channel, value in pending if task == NULL_TASK and channel == RESUME), {})
+
+
+def writes_of_no_task(pending: Iterable[PendingWrite]) -> list[Write]:
+    """What a Command given as input has put beside a checkpoint."""
+    return [(channel, value) for task, channel, value in pending if task == NULL_TASK and channel != RESUME]
+
+
+def restore_tasks(tasks: Sequence[Task], pending: Sequence[PendingWrite]) -> None:
     """Gives the planned tasks what an earlier run of this superstep recorded of them."""
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in pending:
         by_task.setdefault(task_id, []).append((channel, value))
-    for task in r.tasks:
+    for task in tasks:
         stored = by_task.get(task.id)
         if stored is None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from perdure.checkpoint.port import NewCheckpoint
     from perdure.engine.calls import Call
     from perdure.engine.live import Run
+    from perdure.engine.program import Write
     from perdure.engine.scope import Frame
 
 _NOT_SHOWN = frozenset(
@@ -110,13 +112,7 @@ class Report:
             self._emit("values", {**shown, "__interrupt__": outcome.interrupts})
 
     def _shown(self, task: Task) -> dict[str, Any]:
-        run = self.run
-        keys = (run.program.stream,) if isinstance(run.program.stream, str) else run.program.stream
-        found: dict[str, Any] = {}
-        for key, value in task.writes:
-            if key in keys or key == RETURN:
-                _put(found, key, value)
-        return found
+        return result_of(task.writes, self.run.program.stream)
 
     # calls ------------------------------------------------------------------------------
 
@@ -239,6 +235,17 @@ def shown_writes(writes: Any, keys: Any) -> Any:
     if len({key for key, _ in wanted}) < len(wanted):
         return [{key: value} for key, value in wanted]
     return dict(wanted)
+
+
+def result_of(writes: Iterable[Write], keys: str | Sequence[str]) -> dict[str, Any]:
+    """What of a task's writes its result shows: a dict of the shown keys, with `{"$writes": [...]}`
+    for one that was written more than once."""
+    shown = (keys,) if isinstance(keys, str) else keys
+    found: dict[str, Any] = {}
+    for key, value in writes:
+        if key in shown or key == RETURN:
+            _put(found, key, value)
+    return found
 
 
 def _put(found: dict[str, Any], key: str, value: Any) -> None:

@@ -89,7 +89,7 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         RuntimeError: `checkpointer=True` for a root workflow.
     """
     ambient = _ambient()
-    own = _known_keys(asked.config)
+    own = known_keys(asked.config)
     scope = ambient if ambient is not None and not _independent(own, ambient) else None
     config = merge_configs(setup.config, _inherited(ambient, independent=scope is None), own)
     above = scope.frame.run if scope is not None else None
@@ -138,7 +138,7 @@ def _independent(own: Mapping[str, Any], ambient: Scope) -> bool:
     return not (same_thread and named.get("checkpoint_ns") == frame.ns)
 
 
-def _known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
+def known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
     """The config with keys of the caller's own moved to where they belong, `configurable`."""
     if not config:
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.engine.action import Action, is_runnable
 from perdure.engine.effects import Invoke, Steps
-from perdure.engine.program import Write
+from perdure.engine.program import Node, Write
 from perdure.engine.scope import Frame, settle_attempt
 from perdure.engine.tasks import Task
 from perdure.errors import ParentCommand
@@ -37,13 +37,20 @@ def _node(frame: Frame, task: Task) -> Steps[list[Write]]:
     except ParentCommand as signal:
         output = _own(signal, frame)
     settle_attempt(frame)
+    writes = yield from node_writes(frame, node, output)
+    settle_attempt(frame)
+    return writes
+
+
+def node_writes(frame: Frame, node: Node, output: Any) -> Steps[list[Write]]:
+    """What a node's output becomes: its writes, and where its conditional edges lead."""
+    run = frame.run
     writes = [*node.write(output), *frame.writes]
     for branch in node.branches:
         view = run.view(writes)
         argument = branch.read(view, run.steps, output)
         chosen = yield from _invoke(frame, branch.path, (argument,), {})
         writes.extend(branch.route(chosen))
-    settle_attempt(frame)
     return writes
 
 
