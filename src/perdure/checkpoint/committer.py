@@ -64,12 +64,21 @@ class Committer(Generic[T]):
         commit: Stores the work of these jobs in one transaction. Sets `error` of a job that is
             refused by itself; raises when the whole transaction failed, nothing of it stored.
         limit: How many jobs that nobody waits for may lie in the queue.
+        idle: Seconds without work after which the writer thread ends.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Job[T]]], None], *, name: str, limit: int = _LIMIT) -> None:
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Job[T]]], None],
+        *,
+        name: str,
+        limit: int = _LIMIT,
+        idle: float = _IDLE_SECONDS,
+    ) -> None:
         self._commit = commit
         self._name = name
         self._limit = limit
+        self._idle = idle
         self._queue: deque[Job[T]] = deque()
         self._latest: dict[str, Job[T]] = {}
         self._latest_lock = threading.Lock()
@@ -143,7 +152,7 @@ class Committer(Generic[T]):
     def _write(self) -> None:
         while True:
             with self._signal:
-                self._signal.wait_for(lambda: self._wanted or self._stopped, _IDLE_SECONDS)
+                self._signal.wait_for(lambda: self._wanted or self._stopped, self._idle)
                 if not self._wanted:
                     self._writer = None
                     return

@@ -156,7 +156,8 @@ class InMemorySaver(OwnSaver):
         before = line.checkpoints.get(row.id)
         if before is not None:
             row = row._replace(seq=before.seq)
-        elif row.seq == 0:
+        elif row.seq <= thread.counter:
+            # Put by hand, or overtaken by something that was.
             row = row._replace(seq=thread.counter + 1)
         thread.counter = max(thread.counter, row.seq)
         thread.newest = row.id if thread.newest is None else max(thread.newest, row.id)

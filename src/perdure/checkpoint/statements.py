@@ -76,11 +76,11 @@ ADD_OWNER = (
 BEAT = "UPDATE perdure_owner SET ticks = ?, wall = ? WHERE key = ?"
 REMOVE_OWNER = "DELETE FROM perdure_owner WHERE key = ?"
 
-# The order of a run: one statement checks that it still holds the thread and counts on.
+# One statement checks that a run still holds the thread, and counts on.
 ADVANCE = (
-    "UPDATE perdure_thread SET counter = max(counter, ?1), "
+    "UPDATE perdure_thread SET counter = ?1, "
     "newest = CASE WHEN newest >= ?2 THEN newest ELSE ?2 END "
-    "WHERE name = ?3 AND epoch = ?4 AND owner = ?5 AND purge = ?6"
+    "WHERE name = ?3 AND epoch = ?4 AND owner = ?5 AND purge = ?6 AND counter < ?1"
 )
 STILL_HELD = "SELECT 1 FROM perdure_thread WHERE name = ?1 AND epoch = ?2 AND owner = ?3 AND purge = ?4"
 

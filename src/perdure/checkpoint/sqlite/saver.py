@@ -197,7 +197,8 @@ class SqliteSaver(OwnSaver):
             return False
         row = encoded.checkpoint
         if row is not None:
-            if row.seq == 0:
+            if row.seq <= thread.counter:
+                # Put by hand, or overtaken by something that was.
                 row = encoded.checkpoint = row._replace(seq=thread.counter + 1)
             newest = row.id if thread.newest is None else max(thread.newest, row.id)
             thread = thread._replace(counter=max(thread.counter, row.seq), newest=newest)
