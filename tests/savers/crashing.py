@@ -13,10 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from savers.makers import new, record
-
 from perdure.checkpoint.port import Batch
 from perdure.checkpoint.sqlite import SqliteSaver
+from savers.makers import new, record
 
 
 def main(path: str, number: str) -> None:

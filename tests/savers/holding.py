@@ -13,10 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from savers.makers import first, new
-
 from perdure.checkpoint.port import Batch
 from perdure.checkpoint.sqlite import SqliteSaver
+from savers.makers import first, new
 
 
 def main(path: str, ttl: str) -> None:

@@ -616,7 +616,9 @@ def test_base_class_walks_by_tuples(place: Any) -> None:
     place.put_writes(first, [("d", 1), ("d", 2)], "t")
     target = put(place, put(place, first))
     expected = place.get_delta_channel_history(config=target, channels=["d", "e"])
-    assert BaseCheckpointSaver.get_delta_channel_history(place, config=target, channels=["d", "e"]) == expected
+    assert (
+        BaseCheckpointSaver.get_delta_channel_history(place, config=target, channels=["d", "e"]) == expected
+    )
 
 
 # -- small tools ---------------------------------------------------------------------------------

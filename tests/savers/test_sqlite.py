@@ -187,9 +187,9 @@ def test_a_file_that_is_no_database(path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """A path that cannot be opened is named."""
-    with SqliteSaver(tmp_path / "none" / "x.db") as saver:
-        with pytest.raises(StoreFormatError, match="check that its folder exists"):
-            put(saver, a=1)
+    message = "check that its folder exists"
+    with SqliteSaver(tmp_path / "none" / "x.db") as saver, pytest.raises(StoreFormatError, match=message):
+        put(saver, a=1)
 
 
 def test_a_newer_file_is_refused(path: Path) -> None:
@@ -285,7 +285,9 @@ def test_readers_do_not_wait_for_writers(path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         assert held(saver) == {"a": 1}
         assert len(list(saver.list(None))) == 1
+        assert saver.load("t", "").counter == 1
         other.rollback()
+        put(saver, a=LONG)
 
 
 def test_async_methods_do_not_block_their_loop(path: Path) -> None:
@@ -361,9 +363,21 @@ def test_savers_on_one_file_see_each_other(path: Path) -> None:
 def test_a_row_id_is_given_once(path: Path) -> None:
     """Savers on one file never give the same id to two rows."""
     with SqliteSaver(path) as one, SqliteSaver(path) as other:
-        ids = [RowIds(saver._database.writing) for saver in (one, other, one)]
+        ids = [RowIds(saver._database) for saver in (one, other, one)]
         given = [each.take() for _ in range(5000) for each in ids]
     assert len(set(given)) == len(given)
+
+
+def test_what_waits_together_is_one_transaction(saver: SqliteSaver) -> None:
+    """Batches of several threads that lie in the queue share a commit."""
+    saver.load("t", "")
+    executed: list[str] = []
+    saver._database._writer.set_trace_callback(executed.append)  # type: ignore[union-attr]
+    tickets = [saver.submit(first(f"t{n}", a=LONG)) for n in range(10)]
+    for ticket in tickets:
+        ticket.wait()
+    assert executed.count("COMMIT") == 1
+    assert len(list(saver.list(None))) == 10
 
 
 # -- the file ------------------------------------------------------------------------------------

@@ -76,6 +76,15 @@ class _Thread:
         self.rows = dict(referred(forms, lambda ids: [(id, *rows[id]) for id in ids]))
 
 
+@dataclass(slots=True)
+class _Store:
+    """What savers that stand on the same threads share."""
+
+    threads: dict[str, _Thread] = field(default_factory=dict)
+    floor: int = 0
+    """Epoch that new threads begin with: no lease on a deleted thread is ever good again."""
+
+
 class InMemorySaver(OwnSaver):
     """Keeps threads in memory, encoded, so that nobody's later changes reach them.
 
@@ -86,8 +95,7 @@ class InMemorySaver(OwnSaver):
 
     def __init__(self, *, serde: Any = None) -> None:
         super().__init__(serde=serde)
-        self._threads: dict[str, _Thread] = {}
-        self._floor = 0
+        self._store = _Store()
         self._known = KnownCheckpoints()
         self._take = count(1).__next__
         # Encoding may run a user's own code, which may read the saver.
@@ -101,7 +109,7 @@ class InMemorySaver(OwnSaver):
         with self._lock:
             encoded = encode(batch, self._wire, self._known, self._take)
             try:
-                self._store(batch, encoded)
+                self._apply(batch, encoded)
             except (ThreadBusyError, ThreadChanged, LeaseLostError) as refused:
                 for lineage in encoded.lineages:
                     lineage.stale = True
@@ -119,9 +127,9 @@ class InMemorySaver(OwnSaver):
     def load(self, thread_id: str, ns: str, checkpoint_id: str | None = None) -> Loaded:
         """See `port.NativeSaver`."""
         with self._lock:
-            thread = self._threads.get(thread_id)
+            thread = self._store.threads.get(thread_id)
             if thread is None:
-                return Loaded(None, {}, self._floor)
+                return Loaded(None, {}, self._store.floor)
             stored = self._find(thread_id, ns, checkpoint_id)
             if stored is not None:
                 self._remember(thread_id, ns, stored.row.id)
@@ -136,12 +144,12 @@ class InMemorySaver(OwnSaver):
             if stored is not None:
                 self._known.put(thread_id, ns, checkpoint_id, self._traced(stored))
 
-    def _store(self, batch: Batch, encoded: Encoded) -> None:
-        thread = self._threads.get(batch.thread_id)
+    def _apply(self, batch: Batch, encoded: Encoded) -> None:
+        thread = self._store.threads.get(batch.thread_id)
         if thread is None:
-            thread = _Thread(self._floor)
+            thread = _Thread(self._store.floor)
         self._check_lease(batch, thread)
-        self._threads[batch.thread_id] = thread
+        self._store.threads[batch.thread_id] = thread
         for row in encoded.rows:
             thread.rows[row.id] = row.kind, row.data
         for ns, record in encoded.records:
@@ -184,7 +192,7 @@ class InMemorySaver(OwnSaver):
         self, thread_id: str, ns: str, checkpoint_id: str | None, wanted: Wanted = everything
     ) -> Stored | None:
         with self._lock:
-            thread = self._threads.get(thread_id)
+            thread = self._store.threads.get(thread_id)
             line = None if thread is None else thread.lines.get(ns)
             if thread is None or line is None:
                 return None
@@ -200,7 +208,7 @@ class InMemorySaver(OwnSaver):
         with self._lock:
             stored = [
                 self._stored(thread_id, thread, ns, row)
-                for thread_id, thread in self._threads.items()
+                for thread_id, thread in self._store.threads.items()
                 if asked.thread_id in (None, thread_id)
                 for ns, row in _rows_asked(thread, asked)
                 if wanted_metadata(asked, row, self._wire)
@@ -219,21 +227,21 @@ class InMemorySaver(OwnSaver):
             self._delete(str(thread_id))
 
     def _delete(self, thread_id: str) -> None:
-        thread = self._threads.pop(thread_id, None)
+        thread = self._store.threads.pop(thread_id, None)
         if thread is None:
             return
         self._known.forget_thread(thread_id)
         if thread.held:
             # A run that deletes its own thread goes on with it.
-            self._threads[thread_id] = _Thread(thread.epoch, held=True, counter=thread.counter)
+            self._store.threads[thread_id] = _Thread(thread.epoch, held=True, counter=thread.counter)
         else:
-            self._floor = max(self._floor, thread.epoch + 1)
+            self._store.floor = max(self._store.floor, thread.epoch + 1)
 
     @override
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         wanted = run_ids_in(run_ids)
         with self._lock:
-            for thread_id, thread in list(self._threads.items()):
+            for thread_id, thread in list(self._store.threads.items()):
                 for line in thread.lines.values():
                     gone = {
                         id
@@ -249,16 +257,16 @@ class InMemorySaver(OwnSaver):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         source_id, target_id = str(source_thread_id), str(target_thread_id)
         with self._lock:
-            source = self._threads.get(source_id)
+            source = self._store.threads.get(source_id)
             if source is None or source_id == target_id:
                 return
             self._delete(target_id)
-            target = self._threads.get(target_id) or _Thread(self._floor)
+            target = self._store.threads.get(target_id) or _Thread(self._store.floor)
             target.counter, target.newest, target.rows = source.counter, source.newest, dict(source.rows)
             for ns, line in source.lines.items():
                 records = {id: list(rows) for id, rows in line.records.items()}
                 target.lines[ns] = _Line(dict(line.checkpoints), records, line.head)
-            self._threads[target_id] = target
+            self._store.threads[target_id] = target
 
     @override
     def prune(
@@ -272,7 +280,7 @@ class InMemorySaver(OwnSaver):
             for thread_id in names:
                 if strategy == "delete":
                     self._delete(thread_id)
-                elif (thread := self._threads.get(thread_id)) is not None:
+                elif (thread := self._store.threads.get(thread_id)) is not None:
                     for line in thread.lines.values():
                         line.keep(kept_of(line.checkpoints, line.head, self._wire))
                     self._known.forget_thread(thread_id)

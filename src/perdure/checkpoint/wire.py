@@ -1,4 +1,10 @@
-"""Between values and stored bytes: our codec, or a serializer that the user brought."""
+"""Between values and stored bytes: our codec, or a serializer that the user brought.
+
+What our codec made lies in the store as it is; what a user's serializer made has its tag before
+it: a length of two bytes, the first of which is zero, the tag, the bytes. No bytes of our codec
+but the number 0 alone begin so, hence a store may change over from one to the other at any time
+and old values are still read.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +14,12 @@ from typing import Any, Protocol
 from ormsgpack import packb
 from xxhash import xxh3_128_digest
 
+from perdure.checkpoint.serde.jsonplus import JsonPlusSerializer
 from perdure.errors import UnstorableError
-from perdure.serde.codec import Codec
+from perdure.serde.codec import TAG, Codec
 from perdure.serde.registry import Registry
 
 __all__ = ["Wire", "wire"]
-
 
 _PLAIN = frozenset({int, str, float, bool, type(None)})
 
@@ -37,7 +43,7 @@ class Wire(Protocol):
         ...
 
     def mark_stored(self, value: Any, data: bytes) -> tuple[bytes]:
-        """Fingerprint of a value that was just read from these bytes."""
+        """Fingerprint of a value that was just read from, or made into, these bytes."""
         ...
 
     def with_types(self, types: tuple[Any, ...]) -> Wire:
@@ -48,10 +54,11 @@ class Wire(Protocol):
 class CodecWire:
     """Values go through our own codec; equal content gives equal bytes."""
 
-    def __init__(self, codec: Codec) -> None:
-        self.serde: Codec = codec
+    def __init__(self, codec: Codec, serde: Any) -> None:
+        self.serde = serde
+        self._codec = codec
         self._encode: Callable[[Any], bytes] = codec.encode
-        self.decode: Callable[[bytes], Any] = codec.decode
+        self._decode: Callable[[bytes], Any] = codec.decode
 
     def encode(self, value: Any, /) -> bytes:
         if type(value) in _PLAIN:
@@ -61,6 +68,11 @@ class CodecWire:
                 pass  # too great a number, or text that is not Unicode
         return self._encode(value)
 
+    def decode(self, data: bytes, /) -> Any:
+        if data[:1] == b"\0" and len(data) > 1:
+            return self._codec.loads_typed(_untagged(data))
+        return self._decode(data)
+
     def mark(self, value: Any) -> tuple[tuple[bytes], bytes | None]:
         data = self._encode(value)
         return (xxh3_128_digest(data),), data
@@ -69,16 +81,18 @@ class CodecWire:
         return (xxh3_128_digest(data),)
 
     def with_types(self, types: tuple[Any, ...]) -> Wire:
-        if not types:
+        if self.serde is not self._codec:
+            return _extended(self, types)
+        if not types or not self._codec.registry.strict:
             return self
-        registry = Registry(strict=self.serde.registry.strict, base=self.serde.registry)
+        registry = Registry(strict=True, base=self._codec.registry)
         for cls in types:
             registry.allow(*((cls.__module__, cls.__qualname__) if isinstance(cls, type) else cls))
-        return CodecWire(Codec(registry))
+        return wire(Codec(registry))
 
 
 class TypedWire:
-    """Values go through a user's serializer, whose type tag is kept before the bytes.
+    """Values go through a user's serializer.
 
     Its bytes may differ each time (encryption), so that content is told by our own codec where
     that can encode the value.
@@ -97,8 +111,8 @@ class TypedWire:
         return len(name).to_bytes(2, "big") + name + data
 
     def decode(self, data: bytes, /) -> Any:
-        end = 2 + int.from_bytes(data[:2], "big")
-        return self._typed.loads_typed((data[2:end].decode(), data[end:]))
+        tagged = data[:1] == b"\0" and len(data) > 1
+        return self._typed.loads_typed(_untagged(data) if tagged else (TAG, data))
 
     def mark(self, value: Any) -> tuple[tuple[bytes], bytes | None]:
         try:
@@ -114,8 +128,7 @@ class TypedWire:
             return (xxh3_128_digest(data),)
 
     def with_types(self, types: tuple[Any, ...]) -> Wire:
-        extended = _extended(self.serde, types)
-        return self if extended is self.serde else wire(extended)
+        return _extended(self, types)
 
 
 class _Tagged:
@@ -134,9 +147,11 @@ class _Tagged:
 def wire(serde: Any = None) -> Wire:
     """The wire for what was given as `serde=`."""
     if serde is None:
-        return CodecWire(Codec())
+        serde = Codec()
     if isinstance(serde, Codec):
-        return CodecWire(serde)
+        return CodecWire(serde, serde)
+    if type(serde) is JsonPlusSerializer and not serde.pickle_fallback:
+        return CodecWire(serde.codec, serde)
     if hasattr(serde, "dumps_typed") and hasattr(serde, "loads_typed"):
         return TypedWire(serde, serde)
     if hasattr(serde, "dumps") and hasattr(serde, "loads"):
@@ -147,6 +162,13 @@ def wire(serde: Any = None) -> Wire:
     )
 
 
-def _extended(serde: Any, types: tuple[Any, ...]) -> Any:
+def _untagged(data: bytes) -> tuple[str, bytes]:
+    end = 2 + int.from_bytes(data[:2], "big")
+    return data[2:end].decode(), data[end:]
+
+
+def _extended(present: Wire, types: tuple[Any, ...]) -> Wire:
+    serde = present.serde
     extend = getattr(serde, "with_allowlist", None) or getattr(serde, "with_msgpack_allowlist", None)
-    return extend(types) if extend is not None and types else serde
+    extended = extend(types) if extend is not None and types else serde
+    return present if extended is serde else wire(extended)

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeAlias
 
@@ -44,6 +44,7 @@ class Database:
         self._source = source
         self._synchronous = synchronous
         self._busy_timeout = busy_timeout
+        self._waiting = f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}"
         self._lock = threading.RLock()
         self._readers_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
@@ -132,6 +133,20 @@ class Database:
             except sqlite3.Error as error:
                 self._explain(error)
 
+    def write_if_free(self, work: Callable[[Cursor], None]) -> None:
+        """Does the work in a transaction, unless that would mean to wait for another process or
+        the file cannot be written to."""
+        with self._lock:
+            cursor = self._open_writer()
+            cursor.execute("PRAGMA busy_timeout = 0")
+            try:
+                with self.writing() as cursor:
+                    work(cursor)
+            except StoreFormatError:
+                pass
+            finally:
+                cursor.execute(self._waiting)
+
     def _begin(self) -> Cursor:
         cursor = self._open_writer()
         if cursor.connection.in_transaction:
@@ -217,7 +232,7 @@ class Database:
     def _set_up(self, cursor: Cursor) -> None:
         if cursor.connection.in_transaction:
             cursor.connection.commit()
-        cursor.execute(f"PRAGMA busy_timeout = {int(self._busy_timeout * 1000)}")
+        cursor.execute(self._waiting)
         format = self._format(cursor)
         if format > sql.FORMAT:
             raise NewerFormatError(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 
 from perdure.checkpoint import statements as sql
-from perdure.checkpoint.sqlite.database import Cursor
+from perdure.checkpoint.sqlite.database import Cursor, Database
 
 __all__ = ["RowIds", "ids_within"]
 
@@ -23,8 +22,8 @@ _SMALL_BLOCK = 64
 class RowIds:
     """Gives out ids. The next block comes along with a commit before the present one is used up."""
 
-    def __init__(self, writing: Callable[[], AbstractContextManager[Cursor]]) -> None:
-        self._writing = writing
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._lock = threading.Lock()
         self._block = iter(range(0))
         self._left = 0
@@ -42,10 +41,21 @@ class RowIds:
         first = self._spare
         self._spare = None
         if first is None:
-            with self._writing() as cursor:
+            with self._database.writing() as cursor:
                 first = _reserve(cursor, _BLOCK)
         self._block = iter(range(first, first + _BLOCK))
         self._left = _BLOCK
+
+    def prepare(self) -> None:
+        """Takes a first block, if that can be had at once: later calls may come from an event
+        loop, which should not wait for the file."""
+        if self._left or self._spare is not None:
+            return
+        taken: list[int] = []
+        self._database.write_if_free(lambda cursor: taken.append(_reserve(cursor, _BLOCK)))
+        with self._lock:
+            if taken and self._spare is None:
+                self._spare = taken[0]
 
     def reserve_spare(self, cursor: Cursor) -> int | None:
         """Takes the next block along if it will soon be needed; `keep` it after the commit."""

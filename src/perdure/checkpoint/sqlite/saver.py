@@ -98,7 +98,7 @@ class SqliteSaver(OwnSaver):
 
     def _start(self, database: Database) -> None:
         self._database = database
-        self._rows = RowIds(database.writing)
+        self._rows = RowIds(database)
         self._leases = Leases(database.writing, self._lease_ttl)
         self._known = KnownCheckpoints()
         self._keys: dict[str, Keys] = {}
@@ -138,6 +138,7 @@ class SqliteSaver(OwnSaver):
     def load(self, thread_id: str, ns: str, checkpoint_id: str | None = None) -> Loaded:
         """See `port.NativeSaver`."""
         self._settle(thread_id)
+        self._rows.prepare()
         with self._database.reading() as cursor:
             thread = read_thread(cursor, thread_id)
             stored = self._find_in(cursor, thread_id, ns, checkpoint_id)
