@@ -89,14 +89,15 @@ def _update_all(address: Address, supersteps: Sequence[Sequence[StateUpdate]]) -
         raise ValueError("No supersteps provided: give at least one sequence of updates")
     if not all(steps):
         raise ValueError("No updates provided: each superstep needs at least one StateUpdate")
+    made: Any = None
     for updates in steps:
-        checkpoint_id, parents = yield from _update(address, updates)
-        address = address.at(checkpoint_id)
-    return cast(RunnableConfig, config_of(address.thread_id, address.ns, checkpoint_id, parents))
+        made = yield from _update(address, updates)
+        address = address.at(made["configurable"]["checkpoint_id"])
+    return cast(RunnableConfig, made)
 
 
-def _update(address: Address, updates: Sequence[StateUpdate]) -> Steps[tuple[str, Mapping[str, str]]]:
-    """Makes one checkpoint; gives its id, and those of the workflows above."""
+def _update(address: Address, updates: Sequence[StateUpdate]) -> Steps[RunnableConfig]:
+    """Makes one checkpoint; gives its config."""
     hold = _own_hold(address)
     while True:
         loaded = yield from Load(address.thread_id, address.ns, address.checkpoint_id)
@@ -124,10 +125,12 @@ def _update(address: Address, updates: Sequence[StateUpdate]) -> Steps[tuple[str
         except ThreadChanged:
             continue
         break
-    made, parents = change.checkpoint.checkpoint["id"], change.checkpoint.metadata["parents"]
-    if updates[0].as_node == COPY and updates[0].values:
-        return (yield from _update(address.at(made), [StateUpdate(*update) for update in updates[0].values]))
-    return made, parents
+    made = change.checkpoint.checkpoint["id"]
+    then = cast(Any, updates[0].values)
+    if updates[0].as_node == COPY and then:
+        return (yield from _update(address.at(made), [StateUpdate(*update) for update in then]))
+    parents = change.checkpoint.metadata["parents"]
+    return cast(RunnableConfig, config_of(address.thread_id, address.ns, made, parents))
 
 
 def _own_hold(address: Address) -> Hold | None:
