@@ -185,10 +185,10 @@ class NonDeterminismError(PerdureError):
 class UnstorableError(PerdureError, TypeError):
     """A value cannot be stored."""
 
-    def __init__(self, message: str, *, path: Sequence[str | int] = (), type_name: str = "") -> None:
+    def __init__(self, message: str, *, path: str | Sequence[str | int] = "", type_name: str = "") -> None:
         super().__init__(message)
-        self.path = tuple(path)
-        """Where inside the value: attribute names, keys and indexes from the outside in."""
+        self.path = path if isinstance(path, str) else tuple(path)
+        """Where inside the value: as text (`['rows'][3].conn`), or step by step from the outside in."""
         self.type_name = type_name
 
 

@@ -235,7 +235,8 @@ class entrypoint:
                 PerdureDeprecatedSinceV10,
                 stacklevel=2,
             )
-            context_schema = context_schema or deprecated.pop("config_schema")
+            old_schema = deprecated.pop("config_schema")
+            context_schema = old_schema if context_schema is None else context_schema
         self.context_schema = context_schema
         _refuse_unknown("entrypoint", deprecated)
         _refuse_timeout("entrypoint", timeout)
@@ -250,7 +251,6 @@ class entrypoint:
             checkpointer=self.checkpointer,
             store=self.store,
             cache=self.cache,
-            name=name_of(func),
             context_schema=self.context_schema,
             durability=self.durability,
             on_busy=self.on_busy,

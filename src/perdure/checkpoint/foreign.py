@@ -57,6 +57,7 @@ class _Leases:
         if batch.release:
             with self.lock:
                 self.held.discard(batch.thread_id)
+                self.epochs[batch.thread_id] = self.epochs.get(batch.thread_id, 0) + 1
 
 
 class _Done:

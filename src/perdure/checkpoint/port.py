@@ -77,10 +77,11 @@ class Batch:
 
     `claim` takes the thread's lease: the batch fails with ThreadBusyError while a living owner
     holds it, and with ThreadChanged when its epoch is no longer `epoch - 1`, i.e. another run
-    came and went since the thread was loaded. A batch without `claim` fails with
+    came or went since the thread was loaded. A batch without `claim` fails with
     LeaseLostError, and writes nothing, unless this process holds the lease at `epoch`.
     `epoch=None` writes without any lease (the documented methods). `release` frees the lease
-    after the rest was written.
+    after the rest was written, and moves the epoch on. A claim that finds an owner who is gone
+    frees the thread in the same way and fails with ThreadChanged.
     """
 
     thread_id: str

@@ -44,6 +44,8 @@ class Answers:
     """Answers to whatever is asked first: a replay from an old checkpoint asks under new ids."""
     refused: set[str] = field(default_factory=set)
     """Questions whose answer did not fit the type that they asked for."""
+    fresh: str | None = None
+    """The one question that was open and is answered now, until its answer is taken."""
 
     @classmethod
     def read(
@@ -81,7 +83,11 @@ class Answers:
             for qid in resume:
                 target = qid if qid in open_ones else first_ids.get(qid, qid)
                 if target not in open_ones:
-                    raise UnknownInterruptError(_unknown(qid, qid in self.given, open_ones))
+                    raise UnknownInterruptError(
+                        _unknown(qid, qid in self.given, open_ones),
+                        interrupt_ids=(qid,),
+                        pending_ids=tuple(open_ones),
+                    )
             for qid, value in resume.items():
                 target = qid if qid in open_ones else first_ids[qid]
                 self._file(open_ones[target], value, by_id=True)
@@ -97,32 +103,52 @@ class Answers:
                 "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
                 f"Command(resume={{id: answer}}). Open are {listed}"
             )
-        self._file(next(iter(open_ones.values())), resume, by_id=False)
+        self.fresh = next(iter(open_ones))
+        self._file(open_ones[self.fresh], resume, by_id=False)
 
     def _file(self, question: Interrupt, value: Any, *, by_id: bool) -> None:
         self.given[question.id] = Answer(value, self.digest(question.value), by_id)
 
     def take(self, frame: Frame, number: int, payload: Any) -> tuple[bool, Any]:
-        """The answer to a frame's question; (False, None) when there is none yet."""
+        """The answer to a frame's question; (False, None) when there is none yet. Each attempt at
+        the frame gets each answer once."""
         if not self.given and not self.floating:
             return False, None
         own = frame.question_id(number)
         if self.floating and own not in self.given:
             self.given[own] = Answer(self.floating.pop(0), self.digest(payload), by_id=False)
-        mine = self.given.get(own)
+        found = self._find(frame, own, payload) or self._moved(own, payload)
+        if found is None:
+            return False, None
+        self.fresh = None if found == self.fresh else self.fresh
+        frame.taken.add(found)
+        return True, self.given[found].value
+
+    def _find(self, frame: Frame, own: str, payload: Any) -> str | None:
+        """Id of the question whose answer serves this one."""
+        mine = self.given.get(own) if own not in frame.taken else None
         if mine is not None and not mine.by_id:
-            return True, mine.value
+            return own
         digest = self.digest(payload)
         if mine is not None and mine.payload == digest:
-            return True, mine.value
+            return own
         others = self._others(frame, own)
         for qid in others:
             other = self.given.get(qid)
-            if other is not None and other.by_id and other.payload == digest:
-                return True, other.value
+            if other is not None and qid not in frame.taken and other.by_id and other.payload == digest:
+                return qid
         if mine is None or any(self.payloads.get(qid) == digest for qid in others):
-            return False, None
-        return True, mine.value
+            return None
+        return own
+
+    def _moved(self, own: str, payload: Any) -> str | None:
+        """Lets the answer that was just given serve a question with the same payload under a new
+        id: the state of the subgraph that asked was updated meanwhile."""
+        if self.fresh is None or own in self.given or self.given[self.fresh].payload != self.digest(payload):
+            return None
+        self.given[own] = self.given.pop(self.fresh)
+        self.fresh = None
+        return own
 
     def _others(self, frame: Frame, own: str) -> list[str]:
         found, number = [], 0

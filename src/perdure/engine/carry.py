@@ -16,6 +16,7 @@ from perdure.engine.outcomes import (
     close_frame,
     dropped_by,
     lose,
+    noted,
     outcome_of,
     record_of_call,
     signal_of,
@@ -128,6 +129,8 @@ class Carrier:
         """Records how a call ended; `resolve` is called once that is durable, or at once where
         the run's durability does not ask for it. Never raises."""
         try:
+            if isinstance(outcome, Error):
+                noted(outcome.error, job.call.name, job.call.id)
             record = record_of_call(job, outcome, extra) if self.run.saver is not None else None
             if record is None:
                 self._told(job, outcome, resolve)

@@ -20,7 +20,7 @@ from perdure.engine.request import Asked, Nested, make_run
 from perdure.engine.rules import read_channels
 from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
-from perdure.errors import GraphInterrupt, is_invalid_resume
+from perdure.errors import GraphInterrupt, ParentCommand, is_invalid_resume
 from perdure.runtime import RunControl
 from perdure.stream.modes import Shape, checked_modes, is_live, printer, shape_v1, shape_v2
 from perdure.stream.sink import Sink
@@ -171,7 +171,8 @@ class _Execution:
         if isinstance(error, Exception) and not is_invalid_resume(error):
             self.nested.scope.frame.failed[self.nested.call.id] = error
             return self._batch(Error(error))
-        self.nested.scope.branch.close(error)
+        if not isinstance(error, ParentCommand):  # which the node around the nested run takes up
+            self.nested.scope.branch.close(error)
         return None
 
     def finished(self) -> Batch | None:

@@ -83,6 +83,8 @@ class BackgroundJournal(Journal):
             yield from Store(self.batch(records, checkpoint))
 
     def leave(self, records: Sequence[Record]) -> Steps[None]:
+        if self.root and not self.hold.held and not records:
+            return  # Left already, with the last superstep.
         # Even an empty batch is waited for: batches become durable in order.
         batch = self.batch(records, last=True)
         batch.durable = True

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 DEFAULT_RECURSION_LIMIT = 10007
 
+_TRACED = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id", "graph_id")
+"""Keys of `configurable` that the metadata of user code repeats."""
+
 
 class World(Protocol):
     """What a driver does for user code while the loop is suspended."""
@@ -236,6 +239,9 @@ class Run:
         if self.thread_id is not None:
             configurable["thread_id"] = self.thread_id
         configurable.pop("checkpoint_id", None)
+        for key in _TRACED:
+            if key in configurable:
+                metadata.setdefault(key, configurable[key])
         config["metadata"] = metadata
         config["configurable"] = configurable
         return config  # type: ignore[return-value]

@@ -71,15 +71,17 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
 def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
     """Ends a frame once everything that it started has ended; gives the outcome that holds."""
     frame.done = True
-    if type(outcome) is Value and frame.questions:
+    if type(outcome) in (Value, Paused) and frame.questions:
         outcome = Paused(tuple(frame.questions))
     elif type(outcome) is Value:
         warn_unclaimed(frame)
-    for job in frame.unheard:
-        if job.future is not None and not _heard(job.future):
-            logger.warning(
-                "task %r failed, but nobody asked for its result: %r", job.call.name, frame.failed.get(job.call.id)
-            )
+    unheard = [job for job in frame.unheard if job.future is not None and not _heard(job.future)]
+    for job in unheard:
+        failure = frame.failed.get(job.call.id)
+        logger.warning("task %r failed, but nobody asked for its result: %r", job.call.name, failure)
+    if type(outcome) is not Value:
+        # An error that was never delivered decided nothing: its call is tried again.
+        frame.run.ledger.dropped.update(job.call.id for job in unheard)
     return outcome
 
 
@@ -94,11 +96,12 @@ def _heard(future: Any) -> bool:
 
 
 def dropped_by(frame: Frame, outcome: Outcome) -> Sequence[Write]:
-    """What a failed frame says about its failed calls: those that are to be tried again."""
-    if not isinstance(outcome, Error):
+    """What a frame that did not finish says about failed calls: those that are to be tried again."""
+    if type(outcome) is Value:
         return ()
     ledger = frame.run.ledger
-    ledger.drop_failures(frame.failed, outcome.error)
+    if isinstance(outcome, Error):
+        ledger.drop_failures(frame.failed, outcome.error)
     return [(SCHEDULED, sorted(ledger.dropped))] if ledger.dropped else ()
 
 
@@ -113,7 +116,9 @@ def record_of_call(job: Job, outcome: Outcome, extra: Sequence[Write] = ()) -> R
             return None
         writes = [(ERROR, outcome.error), *extra]
     elif isinstance(outcome, Paused):
-        writes = [(INTERRUPT, list(outcome.interrupts))]
+        writes = [(INTERRUPT, list(outcome.interrupts)), *extra]
+    elif extra:
+        writes = list(extra)
     else:
         return None
     return Record(run.ns, run.checkpoint_id, call.id, writes, job.frame.path_text, call.info(run.clock()))
@@ -135,6 +140,14 @@ def unstorable(who: str, error: Exception) -> Exception:
     )
     named.__cause__ = error
     return named
+
+
+def noted(error: BaseException, name: str, task_id: str) -> BaseException:
+    """The error, with a note that says in which task it was raised; each task says so once."""
+    note = f"During task with name '{name}' and id '{task_id}'"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
 
 
 def lose(run: Run, error: BaseException) -> BaseException:

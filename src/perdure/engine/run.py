@@ -18,9 +18,10 @@ from typing import Any
 from perdure.checkpoint.port import Record, ThreadChanged
 from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Wait
 from perdure.engine.live import Run
+from perdure.engine.outcomes import noted, unstorable
 from perdure.engine.opening import Opening, open_run
 from perdure.engine.rules import apply_writes, breakpoint_hit, next_tasks
-from perdure.engine.saving import next_checkpoint
+from perdure.engine.saving import find_unstorable, next_checkpoint
 from perdure.engine.tasks import (
     ERROR,
     INTERRUPT,
@@ -47,6 +48,7 @@ from perdure.errors import (
     LeaseLostError,
     ParentCommand,
     ThreadBusyError,
+    UnstorableError,
     create_error_message,
     is_invalid_resume,
 )
@@ -71,7 +73,7 @@ def run(r: Run) -> Steps[None]:
         while r.tasks:
             if _stops_before(r):
                 break
-            yield from _superstep(r)
+            yield from _recorded(r, _superstep(r))
         if r.tasks and not r.paused:
             _raise_unfinished(r)
         yield from _leave(r, [])
@@ -86,6 +88,8 @@ def _begin(r: Run) -> Steps[None]:
         try:
             for batch in opening.batches(r):
                 yield from Commit(batch)
+        except UnstorableError as error:
+            raise unstorable(f"the input of workflow {r.program.entrypoint or r.program.name!r} has", error) from error
         except ThreadChanged:
             continue
         except ThreadBusyError:
@@ -160,6 +164,22 @@ def _superstep(r: Run) -> Steps[None]:
     yield from _advance(r, last)
 
 
+def _recorded(r: Run, superstep: Steps[None]) -> Steps[None]:
+    """Runs a superstep. A value of it that cannot be stored fails the task that returned it."""
+    tasks, checkpoint_id = r.tasks, r.checkpoint_id
+    try:
+        yield from superstep
+    except Exception as error:
+        culprit = find_unstorable(r, tasks, error)
+        if culprit is None:
+            raise
+        task, named = culprit
+        r.checkpoint_id = checkpoint_id
+        noted(named, task.name, task.id)
+        yield from r.journal.task(Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path)))
+        raise named from error
+
+
 def _settle(r: Run, done: Finished) -> Record | None:
     """Notes how a task ended; gives what is to be recorded of it."""
     task, outcome = done.task, done.outcome
@@ -175,7 +195,9 @@ def _settle(r: Run, done: Finished) -> Record | None:
             return Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())])
         writes = [(ERROR, outcome.error), *done.extra]
     elif type(outcome) is Paused:
-        writes = [(INTERRUPT, list(outcome.interrupts))]
+        writes = [(INTERRUPT, list(outcome.interrupts)), *done.extra]
+    elif done.extra:
+        writes = list(done.extra)
     else:
         return None
     return Record(r.ns, r.checkpoint_id, task.id, writes, path_text(task.path))
@@ -199,7 +221,7 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
                 continue
             yield from r.journal.leave(records)
             if isinstance(outcome, Error):
-                raise _noted(outcome.error, task)
+                raise noted(outcome.error, task.name, task.id)
             if isinstance(outcome, Cancelled):
                 raise outcome.cause
             if isinstance(outcome, ForParent):
@@ -213,13 +235,6 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
     r.tell.paused()
     yield from r.journal.leave(records)
     r.tasks = []
-
-
-def _noted(error: BaseException, task: Task) -> BaseException:
-    note = f"During task with name '{task.name}' and id '{task.id}'"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
-    return error
 
 
 def _raise_for_parent(r: Run, outcome: ForParent) -> None:

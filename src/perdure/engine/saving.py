@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from perdure.checkpoint.port import NewCheckpoint
 from perdure.engine.live import Run
+from perdure.engine.outcomes import unstorable
 from perdure.engine.rules import channel_values
+from perdure.engine.tasks import Task
+from perdure.errors import UnstorableError
 
 
 def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewCheckpoint | None:
@@ -30,3 +34,20 @@ def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewC
     r.unsaved = set()
     r.parent_id, r.checkpoint_id, r.metadata = parent, identity, metadata
     return NewCheckpoint(r.ns, checkpoint, metadata, parent, number, fresh)  # type: ignore[arg-type]
+
+
+def find_unstorable(r: Run, tasks: Sequence[Task], error: Exception) -> tuple[Task, Exception] | None:
+    """The task that wrote the value that could not be stored, and the error that says so; None
+    when `error` is about something else."""
+    if r.saver is None or not isinstance(error, UnstorableError):
+        return None
+    for task in tasks:
+        for channel, value in task.writes:
+            try:
+                r.saver.check(value)
+            except UnstorableError as refused:
+                what = f"entrypoint {task.name!r} returned" if r.program.entrypoint else (
+                    f"node {task.name!r} wrote to {channel!r}"
+                )
+                return task, unstorable(what, refused)
+    return None

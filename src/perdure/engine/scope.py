@@ -40,7 +40,7 @@ class Frame:
     __slots__ = (
         "action", "args", "asked", "attempt", "book", "call", "caller", "config_", "done",
         "depth", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested", "ns",
-        "open", "path_text_", "questions", "retry", "run", "runtime_", "slot", "task", "unheard", "writes",
+        "open", "path_text_", "questions", "retry", "run", "runtime_", "slot", "taken", "task", "unheard", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +92,7 @@ class Frame:
         self.asked = 0
         self.ids = 0
         self.nested = 0
+        self.taken: set[str] = set()
         if self.attempt > 1:
             # What an earlier attempt left running may not call any more.
             self.book.root.close(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))

@@ -32,7 +32,7 @@ def explained(registry: Registry, value: Any, error: Exception) -> Exception:
     reason = f": {found.reason}" if found.reason else ""
     subject = f"{path}, {article(kind)}," if path else article(kind)
     unstorable = UnstorableError(f"{subject} cannot be stored{reason}", type_name=kind)
-    unstorable.path = path  # type: ignore[assignment]
+    unstorable.path = path
     return unstorable
 
 
