@@ -160,7 +160,11 @@ def test_news_are_told(name: str, steps: list[str]) -> None:
 # -- single values
 
 
-@pytest.mark.parametrize("channel", [LastValue(int), EphemeralValue(int), UntrackedValue(int)], ids=repr)
+def kind_of(channel: Channel) -> str:
+    return type(channel).__name__
+
+
+@pytest.mark.parametrize("channel", [LastValue(int), EphemeralValue(int), UntrackedValue(int)], ids=kind_of)
 def test_two_values_in_one_superstep(channel: Channel) -> None:
     """Where one value fits, two are an error with key and code; the channel is as before."""
     channel.key = "k"
@@ -179,7 +183,7 @@ def test_two_values_in_one_superstep(channel: Channel) -> None:
         UntrackedValue(int, guard=False),
         LastValueAfterFinish(int),
     ],
-    ids=lambda channel: type(channel).__name__,
+    ids=kind_of,
 )
 def test_the_last_value_counts(channel: Channel) -> None:
     """Without a guard the last of several values stays."""
@@ -188,7 +192,7 @@ def test_the_last_value_counts(channel: Channel) -> None:
     assert channel.get() == 2
 
 
-@pytest.mark.parametrize("channel", [AnyValue(int), EphemeralValue(int)], ids=repr)
+@pytest.mark.parametrize("channel", [AnyValue(int), EphemeralValue(int)], ids=kind_of)
 def test_values_that_last_one_superstep(channel: Channel) -> None:
     """A superstep without a write ends the value."""
     channel.update([1])
@@ -197,7 +201,7 @@ def test_values_that_last_one_superstep(channel: Channel) -> None:
     assert not channel.update([])
 
 
-@pytest.mark.parametrize("channel", [LastValue(int), UntrackedValue(int)], ids=repr)
+@pytest.mark.parametrize("channel", [LastValue(int), UntrackedValue(int)], ids=kind_of)
 def test_values_that_stay(channel: Channel) -> None:
     """A superstep without a write changes nothing."""
     channel.update([1])
@@ -229,7 +233,7 @@ OVERWRITES = [Overwrite(5), {"__overwrite__": 5}, {"type": "__overwrite__", "val
 @pytest.mark.parametrize(
     "channel",
     [LastValue(int), AnyValue(int), UntrackedValue(int)],
-    ids=lambda channel: type(channel).__name__,
+    ids=kind_of,
 )
 def test_overwrite_of_a_plain_key(channel: Channel, write: Any) -> None:
     """A key without reducer gets the value inside, not the wrapper."""
@@ -334,7 +338,7 @@ def test_writes_are_folded_in_order(writes: list[list[list[int]]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "channel", [BinaryOperatorAggregate(list, operator.add), DeltaChannel(concat, list)], ids=repr
+    "channel", [BinaryOperatorAggregate(list, operator.add), DeltaChannel(concat, list)], ids=kind_of
 )
 @pytest.mark.parametrize("wrap", [Overwrite, lambda v: {"__overwrite__": v}], ids=["object", "dict"])
 @given(before=st.lists(st.lists(st.integers())), after=st.lists(st.lists(st.integers())))
@@ -347,7 +351,7 @@ def test_overwrite_wins_over_its_superstep(channel: Channel, wrap: Any, before: 
 
 
 @pytest.mark.parametrize(
-    "channel", [BinaryOperatorAggregate(list, operator.add), DeltaChannel(concat, list)], ids=repr
+    "channel", [BinaryOperatorAggregate(list, operator.add), DeltaChannel(concat, list)], ids=kind_of
 )
 def test_two_overwrites(channel: Channel) -> None:
     """Two replacements in one superstep are an error with key and code; the value stays."""

@@ -51,7 +51,7 @@ def test_what_stands_for_a_message(given: Any, message: dict[str, Any]) -> None:
     assert added == message
 
 
-@pytest.mark.parametrize("given", [5, None, ("a", "b", "c"), object()], ids=repr)
+@pytest.mark.parametrize("given", [5, None, ("a", "b", "c"), object()], ids=["5", "none", "abc", "object"])
 def test_what_does_not(given: Any) -> None:
     """Anything else is refused, with what there is."""
     with pytest.raises(TypeError, match="is no message: give a dict with role and content"):
