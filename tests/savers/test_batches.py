@@ -148,7 +148,7 @@ def test_whoever_asked_is_told_once(place: Any) -> None:
 def test_a_refusal_is_told_and_raised(place: Any) -> None:
     """`on_done` gets the error of a refused batch, and `wait` raises it."""
     told: list[Any] = []
-    ticket = place.submit(Batch("t", 5), told.append)
+    ticket = place.submit(Batch("t", 5, release=True), told.append)
     for _ in range(2):
         with pytest.raises(LeaseLostError):
             ticket.wait()
@@ -201,7 +201,7 @@ def test_a_freed_thread_can_be_claimed(place: Any) -> None:
     """After a release the next epoch may claim."""
     store(place, first("t", a=1))
     store(place, Batch("t", 1, release=True))
-    store(place, first("t", 2, a=2))
+    store(place, first("t", place.load("t", "").epoch + 1, a=2))
     assert values(place) == {"a": 2}
 
 
@@ -210,8 +210,8 @@ def test_one_batch_may_claim_and_release(place: Any) -> None:
     batch = first("t", a=1)
     batch.release = True
     store(place, batch)
-    assert place.load("t", "").epoch == 1
-    store(place, first("t", 2, a=2))
+    store(place, first("t", place.load("t", "").epoch + 1, a=2))
+    assert values(place) == {"a": 2}
 
 
 def test_a_thread_that_changed_is_loaded_again(place: Any) -> None:
@@ -222,6 +222,16 @@ def test_a_thread_that_changed_is_loaded_again(place: Any) -> None:
     with pytest.raises(ThreadChanged):
         store(place, first("t", 1, a=2))
     assert values(place) == {"a": 1}
+
+
+def test_what_was_loaded_while_a_run_went_on_is_loaded_again(place: Any) -> None:
+    """A claim after that run's end is refused: it has written since."""
+    store(place, first("t", a=1))
+    loaded = place.load("t", "")
+    store(place, Batch("t", 1, checkpoint=new(2, a=2), release=True))
+    with pytest.raises(ThreadChanged):
+        store(place, first("t", loaded.epoch + 1, a=3))
+    assert values(place) == {"a": 2}
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
@@ -248,6 +258,15 @@ def test_a_run_that_has_ended_cannot_write(place: Any) -> None:
     store(place, Batch("t", 1, release=True))
     with pytest.raises(LeaseLostError):
         store(place, Batch("t", 1, checkpoint=new(2, a=2)))
+
+
+def test_a_batch_of_nothing_needs_no_lease(place: Any) -> None:
+    """It only waits for those before it, also for the one that freed the thread."""
+    place.submit(first("t", a=1))
+    place.submit(Batch("t", 1, release=True))
+    store(place, Batch("t", 1))
+    store(place, Batch("unknown", 1))
+    assert [each.config["configurable"]["thread_id"] for each in place.list(None)] == ["t"]
 
 
 def test_documented_methods_need_no_lease(place: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from perdure.checkpoint.port import Batch, NewCheckpoint
 from perdure.checkpoint.sqlite import SqliteSaver
+from perdure.errors import ThreadBusyError
 from savers.makers import checkpoint, new, record
 
 _random = random.Random(7)
@@ -135,6 +136,22 @@ def test_a_value_that_stays_is_stored_once(tmp_path: Path) -> None:
             saver.submit(Batch("t", 1, records=records, checkpoint=following)).wait()
             parent = following.checkpoint["id"]
         assert packed_size(saver) < 1_100_000
+
+
+def test_claims_that_are_refused_cost_nothing(tmp_path: Path) -> None:
+    """A run stores as little as ever while others try to get its thread."""
+    xs = [{"text": text(1000)} for _ in range(100)]
+    with SqliteSaver(tmp_path / "busy.db", synchronous="NORMAL") as saver:
+        saver.submit(Batch("t", 1, claim=True, checkpoint=new(1, xs=xs))).wait()
+        for n in range(2, 12):
+            loaded = saver.load("t", "")
+            at = str(loaded.newest_id)
+            with pytest.raises(ThreadBusyError):
+                busy = Batch("t", loaded.epoch + 1, claim=True, records=[record(at, xs=[text(100)])])
+                saver.submit(busy).wait()
+            xs = [*xs, {"text": text(10)}]
+            saver.submit(Batch("t", 1, checkpoint=new(n, at, xs=xs))).wait()
+        assert packed_size(saver) < 2 * 100_000
 
 
 def test_a_list_that_slides_costs_what_is_new(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from perdure.checkpoint.records import (
     encode,
     forms_of,
     metadata_of,
+    needs_lease,
+    stood_on,
 )
 from perdure.checkpoint.retention import kept_of, run_ids_in, thread_ids_of
 from perdure.checkpoint.rows import CheckpointRow, RecordRow
@@ -107,9 +109,12 @@ class InMemorySaver(OwnSaver):
         """Stores the batch at once. See `port.NativeSaver`."""
         error: BaseException | None = None
         with self._lock:
+            for ns, checkpoint_id in stood_on(batch):
+                self._remember(batch.thread_id, ns, checkpoint_id)
             encoded = encode(batch, self._wire, self._known, self._take)
             try:
                 self._apply(batch, encoded)
+                self._known.adopt(batch, encoded)
             except (ThreadBusyError, ThreadChanged, LeaseLostError) as refused:
                 for lineage in encoded.lineages:
                     lineage.stale = True
@@ -149,6 +154,8 @@ class InMemorySaver(OwnSaver):
         if thread is None:
             thread = _Thread(self._store.floor)
         self._check_lease(batch, thread)
+        if not needs_lease(batch) and batch.epoch is not None:
+            return
         self._store.threads[batch.thread_id] = thread
         for row in encoded.rows:
             thread.rows[row.id] = row.kind, row.data
@@ -157,7 +164,9 @@ class InMemorySaver(OwnSaver):
         if encoded.checkpoint is not None and batch.checkpoint is not None:
             self._store_checkpoint(thread, batch.checkpoint.ns, encoded.checkpoint)
         if batch.release:
+            # Freeing counts as a change too: who loaded the thread while it was held must load it again.
             thread.held = False
+            thread.epoch += 1
 
     def _store_checkpoint(self, thread: _Thread, ns: str, row: CheckpointRow) -> None:
         line = thread.line(ns)
@@ -174,14 +183,14 @@ class InMemorySaver(OwnSaver):
             thread.sweep()
 
     def _check_lease(self, batch: Batch, thread: _Thread) -> None:
-        if batch.epoch is None:
+        if not needs_lease(batch):
             return
         if batch.claim:
             if thread.held:
                 raise ThreadBusyError(batch.thread_id)
-            if thread.epoch != batch.epoch - 1:
+            if thread.epoch + 1 != batch.epoch:
                 raise ThreadChanged
-            thread.epoch, thread.held = batch.epoch, True
+            thread.epoch, thread.held = thread.epoch + 1, True
         elif not thread.held or thread.epoch != batch.epoch:
             raise LeaseLostError(batch.thread_id)
 

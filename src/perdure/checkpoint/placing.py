@@ -80,6 +80,11 @@ class Known:
     recent: list[Base] = field(default_factory=list)
     """Elements that were stored last, with their bytes."""
 
+    def copy(self) -> Known:
+        """The same knowledge; what is added to one the other does not learn."""
+        lineage = Lineage(self.lineage.purge, self.lineage.stale)
+        return Known(self.forms, self.versions, self.places, dict(self.addresses), lineage, self.recent)
+
 
 def plain_mark(value: Any) -> Mark | None:
     """What an immutable plain value is known by; exact, so that 1, 1.0 and True differ.

@@ -21,6 +21,8 @@ __all__ = [
     "Encoded",
     "KnownCheckpoints",
     "encode",
+    "needs_lease",
+    "stood_on",
     # from rows
     "Body",
     "Entry",
@@ -60,6 +62,13 @@ class KnownCheckpoints:
         if len(self._items) > _CAPACITY:
             self._items.pop(next(iter(self._items)), None)
 
+    def adopt(self, batch: Batch, encoded: Encoded) -> None:
+        """Learns what a claim, which is stored now, has kept to itself."""
+        if batch.claim:
+            for (ns, checkpoint_id), known in encoded.own.items():
+                if checkpoint_id is not None:
+                    self.put(batch.thread_id, ns, checkpoint_id, known)
+
     def forget(self, thread_id: str, ns: str, checkpoint_id: str | None) -> None:
         if checkpoint_id is not None:
             self._items.pop((thread_id, ns, checkpoint_id), None)
@@ -81,6 +90,8 @@ class Encoded:
     checkpoint: CheckpointRow | None = None
     lineages: list[Lineage] = field(default_factory=list)
     """What must still hold when the rows are stored."""
+    own: dict[tuple[str, str | None], Known] = field(default_factory=dict)
+    """(namespace, checkpoint id) -> what is known there once this batch is stored."""
 
 
 def encode(batch: Batch, wire: Wire, known: KnownCheckpoints, take: Callable[[], int]) -> Encoded:
@@ -92,19 +103,20 @@ def encode(batch: Batch, wire: Wire, known: KnownCheckpoints, take: Callable[[],
     placings: list[Placing] = []
     try:
         for record in batch.records:
-            beside = _beside(batch.thread_id, record.ns, record.checkpoint_id, known, encoded)
+            beside = _beside(batch, record.ns, record.checkpoint_id, known, encoded)
             placing = Placing(wire, beside, encoded.rows, take)
             placings.append(placing)
             encoded.records.append((record.ns, _record_row(record, placing)))
             placing.share()
         new = batch.checkpoint
         if new is not None:
-            parent = _beside(batch.thread_id, new.ns, new.parent_id, known, encoded)
+            parent = _beside(batch, new.ns, new.parent_id, known, encoded)
             placing = Placing(wire, parent, encoded.rows, take)
             placings.append(placing)
             encoded.checkpoint, born = _checkpoint_row(new, placing, parent, wire, batch.epoch is None)
-            known.forget(batch.thread_id, new.ns, new.parent_id)
             known.put(batch.thread_id, new.ns, new.checkpoint["id"], born)
+            if not batch.claim:
+                known.forget(batch.thread_id, new.ns, new.parent_id)
     except BaseException:
         for placing in placings:
             placing.undo()
@@ -112,14 +124,34 @@ def encode(batch: Batch, wire: Wire, known: KnownCheckpoints, take: Callable[[],
     return encoded
 
 
+def stood_on(batch: Batch) -> list[tuple[str, str]]:
+    """(namespace, id) of the stored checkpoints that a batch refers to."""
+    found = {(record.ns, record.checkpoint_id): None for record in batch.records}
+    new = batch.checkpoint
+    if new is not None and new.parent_id is not None:
+        found[new.ns, new.parent_id] = None
+    return list(found)
+
+
+def needs_lease(batch: Batch) -> bool:
+    """Whether the thread must be held. One that stores nothing, claims and frees nothing only
+    waits for those before it."""
+    holds = batch.claim or batch.release or batch.checkpoint is not None or len(batch.records) > 0
+    return batch.epoch is not None and holds
+
+
 def _beside(
-    thread_id: str, ns: str, checkpoint_id: str | None, known: KnownCheckpoints, encoded: Encoded
+    batch: Batch, ns: str, checkpoint_id: str | None, known: KnownCheckpoints, encoded: Encoded
 ) -> Known:
-    found = known.get(thread_id, ns, checkpoint_id)
+    found = encoded.own.get((ns, checkpoint_id))
     if found is None:
-        found = Known()
-        if checkpoint_id is not None:
-            known.put(thread_id, ns, checkpoint_id, found)
+        found = known.get(batch.thread_id, ns, checkpoint_id)
+        if found is None or batch.claim:
+            # A claim may be refused, which must not trouble the run that goes on there.
+            found = Known() if found is None else found.copy()
+            encoded.own[ns, checkpoint_id] = found
+            if checkpoint_id is not None and not batch.claim:
+                known.put(batch.thread_id, ns, checkpoint_id, found)
     if not any(found.lineage is other for other in encoded.lineages):
         encoded.lineages.append(found.lineage)
     return found

@@ -63,7 +63,7 @@ CHANGE_THREAD = (
 )
 REMOVE_THREAD = "DELETE FROM perdure_thread WHERE key = ?"
 ALL_THREADS = "SELECT name FROM perdure_thread"
-FREE_THREADS = "UPDATE perdure_thread SET owner = NULL WHERE owner = ?"
+FREE_THREADS = "UPDATE perdure_thread SET owner = NULL, epoch = epoch + 1 WHERE owner = ?"
 
 READ_OWNER = "SELECT key, host, boot, pid, started, ttl, ticks, wall FROM perdure_owner WHERE key = ?"
 IDLE_OWNERS = (

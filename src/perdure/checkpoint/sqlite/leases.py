@@ -10,14 +10,23 @@ from contextlib import AbstractContextManager
 
 from perdure.checkpoint import statements as sql
 from perdure.checkpoint.port import Batch, ThreadChanged
+from perdure.checkpoint.records import needs_lease
 from perdure.checkpoint.sqlite.database import Cursor
 from perdure.checkpoint.sqlite.owners import Owner, is_gone, this_process, ticks
 from perdure.checkpoint.sqlite.tables import ThreadRow
 from perdure.errors import LeaseLostError, PerdureError, ThreadBusyError
 
-__all__ = ["Leases"]
+__all__ = ["Abandoned", "Leases"]
 
 logger = logging.getLogger(__name__)
+
+
+class Abandoned(ThreadChanged):
+    """The owner of the thread is gone, or has not beaten for too long.
+
+    The thread is freed first, and whoever wants it loads it again: until then the old owner may
+    still have written something.
+    """
 
 
 class Leases:
@@ -46,24 +55,26 @@ class Leases:
     def check(self, cursor: Cursor, batch: Batch, thread: ThreadRow) -> ThreadRow:
         """The thread's row as the batch leaves it, as far as the lease goes; writes nothing of
         the thread. Raises what refuses the batch."""
-        if batch.epoch is None:
+        if not needs_lease(batch):
             return thread
         if batch.claim:
             thread = self._claimed(cursor, batch, thread)
         elif thread.epoch != batch.epoch or thread.owner is None or thread.owner != self._key:
             self.note(batch, lost=True)
             raise LeaseLostError(batch.thread_id)
-        return thread._replace(owner=None) if batch.release else thread
+        # Freeing counts as a change too: who loaded the thread while it was held must load it again.
+        return thread._replace(owner=None, epoch=thread.epoch + 1) if batch.release else thread
 
     def _claimed(self, cursor: Cursor, batch: Batch, thread: ThreadRow) -> ThreadRow:
         holder = self.holder(cursor, thread)
         if holder is not None:
             name = "another run in this process" if holder.key == self._key else str(holder)
             raise ThreadBusyError(batch.thread_id, name)
-        assert batch.epoch is not None
-        if thread.epoch != batch.epoch - 1:
+        if thread.owner is not None:
+            raise Abandoned
+        if thread.epoch + 1 != batch.epoch:
             raise ThreadChanged
-        return thread._replace(epoch=batch.epoch, owner=self._own_key(cursor))
+        return thread._replace(epoch=thread.epoch + 1, owner=self._own_key(cursor))
 
     def holder(self, cursor: Cursor, thread: ThreadRow) -> Owner | None:
         """The living owner that holds the thread."""

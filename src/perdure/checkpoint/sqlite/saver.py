@@ -16,14 +16,14 @@ from perdure.checkpoint import statements as sql
 from perdure.checkpoint.committer import Committer, Job
 from perdure.checkpoint.own import Browse, OwnSaver, Stored, Wanted, everything
 from perdure.checkpoint.port import Batch, Loaded, ThreadChanged, Ticket
-from perdure.checkpoint.records import Encoded, KnownCheckpoints, encode
+from perdure.checkpoint.records import Encoded, KnownCheckpoints, encode, needs_lease, stood_on
 from perdure.checkpoint.retention import run_ids_in, thread_ids_of
 from perdure.checkpoint.rows import Form
 from perdure.checkpoint.shelf import Contents, Shelf
 from perdure.checkpoint.sqlite import maintenance
 from perdure.checkpoint.sqlite.browsing import pages
 from perdure.checkpoint.sqlite.database import Cursor, Database
-from perdure.checkpoint.sqlite.leases import Leases
+from perdure.checkpoint.sqlite.leases import Abandoned, Leases
 from perdure.checkpoint.sqlite.opened import Opened
 from perdure.checkpoint.sqlite.rowids import RowIds, ids_within
 from perdure.checkpoint.sqlite.tables import (
@@ -119,7 +119,7 @@ class SqliteSaver(OwnSaver):
         self._here()
         self._database.check_open()
         with self._encoding:
-            for ns, checkpoint_id in _stood_on(batch):
+            for ns, checkpoint_id in stood_on(batch):
                 self._remember(batch.thread_id, ns, checkpoint_id)
             encoded = encode(batch, self._wire, self._known, self._rows.take)
             job = self._committer.submit(batch.thread_id, _Work(batch, encoded), on_done)
@@ -193,9 +193,13 @@ class SqliteSaver(OwnSaver):
             thread = self._leases.check(cursor, batch, before)
             encoded = self._valid(cursor, job.work, before)
         except (ThreadBusyError, ThreadChanged, LeaseLostError, TypeError, ValueError) as error:
+            if isinstance(error, Abandoned):
+                write_thread(cursor, batch.thread_id, before._replace(owner=None, epoch=before.epoch + 1))
             _disown(job)
             job.error = error
             return False
+        if batch.epoch is not None and not needs_lease(batch):
+            return True
         row = encoded.checkpoint
         if row is not None:
             if row.seq <= thread.counter:
@@ -216,6 +220,7 @@ class SqliteSaver(OwnSaver):
         for lineage in encoded.lineages:
             if lineage.purge is None:
                 lineage.purge = thread.purge
+        self._known.adopt(batch, encoded)
         return True
 
     def _store_next(self, cursor: Cursor, batch: Batch, encoded: Encoded) -> bool:
@@ -237,7 +242,7 @@ class SqliteSaver(OwnSaver):
             return work.encoded
         batch = work.batch
         known = KnownCheckpoints()
-        for ns, checkpoint_id in _stood_on(batch):
+        for ns, checkpoint_id in stood_on(batch):
             stored = self._find_in(cursor, batch.thread_id, ns, checkpoint_id)
             if stored is not None:
                 traced = self._traced(stored)
@@ -398,15 +403,6 @@ class SqliteSaver(OwnSaver):
         traceback: TracebackType | None,
     ) -> None:
         await self._aside(self.close)
-
-
-def _stood_on(batch: Batch) -> list[tuple[str, str]]:
-    """(namespace, id) of the stored checkpoints that a batch refers to."""
-    found = {(record.ns, record.checkpoint_id): None for record in batch.records}
-    new = batch.checkpoint
-    if new is not None and new.parent_id is not None:
-        found[new.ns, new.parent_id] = None
-    return list(found)
 
 
 def _ns(batch: Batch) -> str:
