@@ -7,7 +7,7 @@ rooms below.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure import inspection
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perdure.config import RunnableConfig
     from perdure.engine.program import Program
     from perdure.stream.run_stream import AsyncGraphRunStream, GraphRunStream
-    from perdure.types import StateSnapshot
+    from perdure.types import StateSnapshot, StateUpdate
 
 
 class Workflow:
@@ -136,11 +136,11 @@ class Workflow:
 
         return open_stream(self, input, config, version, options)
 
-    async def astream_events(
+    def astream_events(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, *, version: str = "v2",
         **options: Any,
-    ) -> AsyncGraphRunStream:  # fmt: skip
-        """`stream_events` for async callers."""
+    ) -> Awaitable[AsyncGraphRunStream]:  # fmt: skip
+        """`stream_events` for async callers; await it. Bad arguments are refused at the call."""
         from perdure.stream.run_stream import aopen_stream
 
         return aopen_stream(self, input, config, version, options)
@@ -221,6 +221,23 @@ class Workflow:
     ) -> RunnableConfig:
         """`update_state` for async callers."""
         return await inspection.aupdate_state(self, config, values, as_node, task_id)
+
+    def bulk_update_state(
+        self, config: RunnableConfig | Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Applies several updates, one checkpoint for each inner sequence; gives the last config.
+
+        Raises:
+            ValueError: There is nothing to apply.
+            InvalidUpdateError: Several updates in one checkpoint do not all name their node.
+        """
+        return inspection.bulk_update_state(self, config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig | Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """`bulk_update_state` for async callers."""
+        return await inspection.abulk_update_state(self, config, supersteps)
 
     def get_subgraphs(
         self, *, namespace: str | None = None, recurse: bool = False

@@ -66,6 +66,8 @@ class Report:
         """The run stops at a static breakpoint."""
         if self.run.sink.updates:
             self._emit("updates", {"__interrupt__": ()})
+        if self.run.sink.breakpoints:
+            self._emit("breakpoints", ())
 
     # tasks ------------------------------------------------------------------------------
 

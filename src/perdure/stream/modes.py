@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from perdure.stream.sink import MODES, Event
+from perdure.stream.sink import EVENT_MODES, MODES, Event
 
 Shape = Callable[[Event], Any]
 """An event -> the item that a consumer gets."""
 
-_EAGER = frozenset(("updates", "custom", "messages", "tasks", "debug", "tools"))
+_EAGER = frozenset(("updates", "custom", "messages", "tasks", "debug", "tools", "blocks"))
 
 
 def checked_modes(given: str | Sequence[str]) -> tuple[str, ...]:
     """The modes a caller asked for. Raises ValueError for an unknown one."""
     modes = (given,) if isinstance(given, str) else tuple(given)
     for mode in modes:
-        if mode not in MODES:
+        if mode not in MODES and mode not in EVENT_MODES:
             raise ValueError(f"unknown stream mode {mode!r}; valid modes are {', '.join(MODES)}")
     return modes
 

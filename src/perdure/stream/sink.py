@@ -16,6 +16,12 @@ Event: TypeAlias = tuple[Namespace, str, Any]
 """(namespace of the graph, mode, payload)."""
 
 MODES = ("values", "updates", "custom", "messages", "tasks", "checkpoints", "debug", "tools")
+"""What a caller of `stream` may ask for."""
+
+EVENT_MODES = ("blocks", "breakpoints", "runs")
+"""What `stream_events` asks for besides. `blocks`: as `messages`, but a model's output comes as
+content-block events (dicts) instead of chunks; messages that are complete come in both.
+`breakpoints`: a run stops at a static one. `runs`: a nested run begins, or ends."""
 
 
 class Sink:
@@ -25,8 +31,8 @@ class Sink:
     """
 
     __slots__ = (
-        "checkpoints", "custom", "debug", "depth", "live", "messages", "modes", "notify",
-        "queue", "tasks", "tools", "updates", "values",
+        "blocks", "breakpoints", "checkpoints", "custom", "debug", "depth", "live", "messages", "modes", "notify",
+        "queue", "runs", "tasks", "tools", "updates", "values",
     )
 
     def __init__(self, modes: Iterable[str] = (), depth: bool = False, live: bool = False) -> None:
@@ -36,6 +42,9 @@ class Sink:
         self.updates = "updates" in wanted
         self.custom = "custom" in wanted
         self.messages = "messages" in wanted
+        self.blocks = "blocks" in wanted
+        self.breakpoints = "breakpoints" in wanted
+        self.runs = "runs" in wanted
         self.debug = "debug" in wanted
         self.tasks = "tasks" in wanted or self.debug
         self.checkpoints = "checkpoints" in wanted or self.debug

@@ -1,0 +1,154 @@
+"""What makes a run go on by one item: takes it from the engine, gives it to the router."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextvars import copy_context
+from typing import Any
+
+from perdure.errors import GraphBubbleUp
+from perdure.stream.feed import Feed
+from perdure.stream.result import Result
+from perdure.stream.router import EventRouter
+
+logger = logging.getLogger("perdure")
+
+
+class Pump:
+    """Makes a sync run go on. Called by one thread at a time."""
+
+    def __init__(self, parts: Iterator[Any], router: EventRouter, result: Result) -> None:
+        self._parts = parts
+        self._router = router
+        self._feed = Feed(router, result)
+        self._context = copy_context()
+        self._stopped = False
+
+    def __call__(self) -> bool:
+        """Takes one item. False when the run has ended: by its end, its error, or an abort.
+
+        Raises:
+            BaseException: KeyboardInterrupt and the like; the run has failed with it.
+        """
+        if self._router.ended or self._stopped:
+            return False
+        try:
+            part = self._context.run(next, self._parts)
+            event = self._feed.take(part)
+            if event is not None:
+                self._router.push(event)
+        except StopIteration:
+            self._close()
+        except BaseException as error:
+            self._fail(error)
+        if self._stopped:
+            self._close()
+        return not self._router.ended
+
+    def abort(self) -> None:
+        """Stops the run; when it is delivering an event to this very code, right after that."""
+        self._stopped = True
+        if not self._router.ended:
+            self._router.turn.alone(self._close)
+
+    def _close(self) -> None:
+        if self._router.ended:
+            return
+        try:
+            self._close_parts()
+        except Exception as error:
+            logger.debug("closing an aborted run raised %r", error)
+        try:
+            self._router.close()
+        except Exception:
+            logger.debug("a finaliser failed; the projections carry its error", exc_info=True)
+
+    def _fail(self, error: BaseException) -> None:
+        try:
+            self._close_parts()
+        except Exception as second:
+            logger.debug("closing a failed run raised %r", second)
+        self._router.fail(error)
+        if not isinstance(error, (Exception, GraphBubbleUp)):
+            raise error
+
+    def _close_parts(self) -> None:
+        close = getattr(self._parts, "close", None)
+        if close is not None:
+            self._context.run(close)
+
+
+class AsyncPump:
+    """Makes an async run go on. Called by one task at a time."""
+
+    def __init__(self, parts: AsyncIterator[Any], router: EventRouter, result: Result) -> None:
+        self._parts = parts
+        self._router = router
+        self._feed = Feed(router, result)
+        self._stopped = False
+        router.aturn.context = copy_context()
+        router.aturn.on_abandoned = self._abandoned
+
+    async def __call__(self) -> bool:
+        """Takes one item. False when the run has ended: by its end, its error, or an abort."""
+        if self._router.ended or self._stopped:
+            return False
+        try:
+            part = await anext(self._parts)
+            event = self._feed.take(part)
+            if event is not None:
+                await self._router.apush(event)
+        except StopAsyncIteration:
+            await self._close()
+        except asyncio.CancelledError as error:
+            if not self._stopped:
+                await self._fail(error)
+            raise
+        except BaseException as error:
+            await self._fail(error)
+        return not self._router.ended
+
+    async def abort(self) -> None:
+        """Stops the run: what runs is cancelled."""
+        self._stopped = True
+        await self._router.aturn.stop()
+        await self._close()
+
+    async def _abandoned(self) -> None:
+        """The last reader was cancelled. Others who come later are told so."""
+        self._stopped = True
+        await self._router.aturn.stop()
+        await self._fail(
+            RuntimeError(
+                "the run was stopped, because the only one who read it was cancelled (a time limit around a "
+                "single read does that too)"
+            )
+        )
+
+    async def _close(self) -> None:
+        if self._router.ended:
+            return
+        try:
+            await self._close_parts()
+        except Exception as error:
+            logger.debug("closing an aborted run raised %r", error)
+        try:
+            await self._router.aclose()
+        except Exception:
+            logger.debug("a finaliser failed; the projections carry its error", exc_info=True)
+
+    async def _fail(self, error: BaseException) -> None:
+        if self._router.ended:
+            return
+        try:
+            await self._close_parts()
+        except Exception as second:
+            logger.debug("closing a failed run raised %r", second)
+        await self._router.afail(error)
+
+    async def _close_parts(self) -> None:
+        aclose = getattr(self._parts, "aclose", None)
+        if aclose is not None:
+            await aclose()

@@ -1,0 +1,189 @@
+"""Whose turn it is to make a run go on, when several consumers read from it.
+
+One at a time pulls an event; the others wait until it has come and look whether it was theirs.
+A consumer waits only as long as it has nothing to read, so the slowest reader that is asked
+sets the pace, and no thread or task exists while nobody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import Any
+
+Ready = Callable[[], bool]
+
+
+class SyncTurn:
+    """Takes turns among threads."""
+
+    def __init__(self) -> None:
+        self.pump: Callable[[], bool] | None = None
+        self._changed = threading.Condition(threading.Lock())
+        self._puller: int | None = None
+        self._pulls = 0
+
+    def take(self, ready: Ready | None = None) -> bool:
+        """Pulls one event, or waits while another thread does. False when the run has ended.
+
+        Raises:
+            RuntimeError: The code that is called to deliver an event asks for the next one.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            if self._puller == me:
+                raise RuntimeError(
+                    "this run is waiting for the code that reads from it: a transformer, or a node run in place, "
+                    "cannot pull the next event"
+                )
+            if self._puller is not None:
+                pulls = self._pulls
+                self._changed.wait_for(lambda: self._pulls != pulls)
+                return True
+            if ready is not None and ready():
+                return True
+            self._puller = me
+        try:
+            return self.pump is not None and self.pump()
+        finally:
+            self._pass_on()
+
+    def alone(self, action: Callable[[], None]) -> bool:
+        """Carries out an action while nobody pulls, after the event that is being pulled. False
+        when it is this thread that pulls: then nothing is done."""
+        me = threading.get_ident()
+        with self._changed:
+            if self._puller == me:
+                return False
+            self._changed.wait_for(lambda: self._puller is None)
+            self._puller = me
+        try:
+            action()
+        finally:
+            self._pass_on()
+        return True
+
+    def _pass_on(self) -> None:
+        with self._changed:
+            self._puller = None
+            self._pulls += 1
+            self._changed.notify_all()
+
+
+_TURNS = 3
+"""Passes of the event loop that a consumer gets to take up what it waited for, before the run
+goes on for others: enough to start tasks of its own with gather."""
+
+
+class AsyncTurn:
+    """Takes turns among asyncio tasks: one task pulls while anybody waits."""
+
+    def __init__(self) -> None:
+        self.pump: Callable[[], Awaitable[bool]] | None = None
+        self.context: Context | None = None
+        """In which the run goes on, whoever asks."""
+        self.on_abandoned: Callable[[], Awaitable[None]] | None = None
+        """Called when the last consumer was cancelled while it waited."""
+        self._waiters: dict[asyncio.Future[bool], Ready | None] = {}
+        self._flight: asyncio.Task[None] | None = None
+        self._readers: dict[int, weakref.ref[Any]] = {}
+
+    async def take(self, ready: Ready | None = None, reader: object = None) -> bool:
+        """Waits until `ready()`, or, without it, for one event. False when the run has ended.
+
+        A consumer that is cancelled leaves the run to the others; when it was the last one, the
+        run is stopped.
+        """
+        if ready is not None and ready():
+            return True
+        if self.pump is None:
+            return False
+        if reader is not None:
+            self.come(reader)
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiters[waiter] = ready
+        if self._flight is None:
+            self._flight = loop.create_task(self._fly(), context=self.context)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            self._waiters.pop(waiter, None)
+            if reader is not None:
+                self.leave(reader)
+            if not self._waiters and not self._readers:
+                await self._abandon()
+            raise
+
+    async def _fly(self) -> None:
+        """Pulls events as long as somebody waits for one."""
+        more = False
+        try:
+            while self._waiters:
+                assert self.pump is not None
+                more = await self.pump()
+                if not more:
+                    break
+                if self.wake(stepped=True) and self._waiters:
+                    for _ in range(_TURNS):
+                        await asyncio.sleep(0)
+        finally:
+            self._flight = None
+            if not more:
+                self._release()
+
+    def wake(self, *, stepped: bool = False) -> bool:
+        """Lets those go on whose item has come. True when there were any."""
+        if not self._waiters:
+            return False
+        done = [
+            waiter
+            for waiter, ready in self._waiters.items()
+            if (stepped if ready is None else ready())
+        ]
+        for waiter in done:
+            del self._waiters[waiter]
+            if not waiter.done():
+                waiter.set_result(True)
+        return bool(done)
+
+    def _release(self) -> None:
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(False)
+
+    # consumers --------------------------------------------------------------------------
+
+    def come(self, reader: object) -> None:
+        """A consumer reads, and is expected to go on reading."""
+        key = id(reader)
+        if key not in self._readers:
+            self._readers[key] = weakref.ref(reader, lambda _: self._gone(key))
+
+    def leave(self, reader: object) -> None:
+        """A consumer does not read on."""
+        self._readers.pop(id(reader), None)
+
+    def _gone(self, key: int) -> None:
+        self._readers.pop(key, None)
+        flight = self._flight
+        if flight is not None and not self._readers and not self._waiters:
+            flight.get_loop().call_soon_threadsafe(flight.cancel)
+
+    # stopping ---------------------------------------------------------------------------
+
+    async def _abandon(self) -> None:
+        if self.on_abandoned is not None:
+            await asyncio.shield(asyncio.ensure_future(self.on_abandoned()))
+
+    async def stop(self) -> None:
+        """Cancels the pull that is under way, and waits until it has ended."""
+        flight = self._flight
+        if flight is None or flight is asyncio.current_task():
+            return
+        flight.cancel()
+        await asyncio.wait([flight])
