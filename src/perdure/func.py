@@ -17,6 +17,7 @@ from perdure.engine.program import Node, Program, Write
 from perdure.engine.request import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
 from perdure.engine.tasks import END, PREVIOUS, START, TASKS
 from perdure.errors import InvalidUpdateError
+from perdure.graph.subgraphs import subgraphs_of
 from perdure.types import CachePolicy, Command, RetryPolicy, Send
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 from perdure.workflow import Workflow
@@ -269,7 +270,8 @@ class entrypoint:
         if action.asyn is not None and is_coroutine_function(func):
             action = Action(name, func, None, _awaiting(func), action.inject)
         given, returned, saved = _types_of(func)
-        node = Node(name, action, (START,), read=_read_input, write=_write_output, retry=self.retry_policy)
+        node = Node(name, action, (START,), read=_read_input, write=_write_output, retry=self.retry_policy,
+            subgraphs=subgraphs_of(func))
         return Program(
             name="LangGraph",
             nodes={name: node},

@@ -14,15 +14,16 @@ and the record have parted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
 
 from perdure.checkpoint.port import CallInfo
 from perdure.engine.tasks import ERROR, INTERRUPT, RETURN, SCHEDULED, Error, Outcome, Paused, Value, uuid_of
 from perdure.errors import NonDeterminismError
+from perdure.types import Interrupt
 
 
 @dataclass(slots=True)
@@ -113,6 +114,9 @@ class CallBook:
         return xxh3_128_hexdigest("\0".join((*first, str(occurrence))).encode())
 
 
+StillOpen: TypeAlias = Callable[[Sequence[Interrupt]], bool]
+
+
 @dataclass(slots=True)
 class Ledger:
     """What is recorded of the calls of one superstep, and what this run adds."""
@@ -131,12 +135,13 @@ class Ledger:
 
     @classmethod
     def read(
-        cls, writes: Iterable[tuple[str, str, Any]], infos: Mapping[str, CallInfo], rerun: bool
+        cls, writes: Iterable[tuple[str, str, Any]], infos: Mapping[str, CallInfo], still_open: StillOpen
     ) -> Ledger:
         """The ledger of a checkpoint's pending writes.
 
         Args:
-            rerun: Paused calls are to be asked again even without a new answer.
+            still_open: Whether a call that asked these questions still waits, and is not to be
+                asked again.
         """
         ledger = cls()
         for task_id, channel, value in writes:
@@ -149,7 +154,7 @@ class Ledger:
                 ledger.outcomes[task_id] = Value(value)
             elif channel == ERROR:
                 ledger.outcomes.setdefault(task_id, Error(value))
-            elif channel == INTERRUPT and not rerun:
+            elif channel == INTERRUPT and still_open(value):
                 ledger.outcomes.setdefault(task_id, Paused(tuple(value)))
             elif channel == SCHEDULED and isinstance(value, str):
                 ledger.namespaces[task_id] = value

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from perdure.checkpoint.port import Batch, Loaded
+    from perdure.checkpoint.port import Batch
     from perdure.engine.action import Action
-    from perdure.engine.tasks import Finished, Task
+    from perdure.engine.tasks import Task
     from perdure.types import RetryPolicy
 
 T = TypeVar("T")

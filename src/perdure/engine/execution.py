@@ -14,9 +14,8 @@ from perdure.checkpoint.port import Batch, Record
 from perdure.context import scope_var
 from perdure.engine.drive_async import AsyncDriver
 from perdure.engine.drive_sync import SyncDriver
-from perdure.engine.live import Run
 from perdure.engine.outcomes import signal_of
-from perdure.engine.request import Asked, Nested, make_run
+from perdure.engine.request import Asked, make_run
 from perdure.engine.rules import read_channels
 from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
@@ -129,7 +128,7 @@ class _Execution:
     def result(self) -> Any:
         """What the caller gets. Raises the pause of a nested run into the code that called it."""
         run = self.run
-        value = read_channels(run.state.channels, run.output_keys)
+        value = read_channels(run.shown, run.output_keys)
         if self.nested is not None and run.paused:
             raise self._pause()
         if not run.interrupts:

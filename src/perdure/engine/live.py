@@ -128,6 +128,8 @@ class Run:
     ledger: Ledger = field(init=False, default_factory=Ledger)
     answers: Answers = field(init=False)
     previous: Any = field(init=False, default=None)
+    paused_view: Mapping[str, Any] | None = field(init=False, default=None)
+    """The channels at a pause, with what finished beside the paused tasks."""
     carried: dict[str, Any] = field(init=False, default_factory=dict)
     """Values of channels that this program does not have, kept as they are."""
     unsaved: set[str] = field(init=False, default_factory=set)
@@ -196,6 +198,11 @@ class Run:
             injected = {name for name, _ in action.inject}
             kwargs = {key: value for key, value in kwargs.items() if key not in injected}
         return digest_of((args, sorted(kwargs.items()) if kwargs else ()))
+
+    @property
+    def shown(self) -> Mapping[str, BaseChannel[Any, Any, Any]]:
+        """The channels that the caller's result is read from."""
+        return self.state.channels if self.paused_view is None else self.paused_view
 
     def view(self, writes: Sequence[Write]) -> Mapping[str, BaseChannel[Any, Any, Any]]:
         """The channels as one task sees them: with its own writes, without its siblings'."""

@@ -248,7 +248,6 @@ def _go_on(
         if command is not None and command.resume is not None:
             floating = list(command.resume.values()) if is_answer_map(command.resume) else [command.resume]
     r.reruns = r.input is None if above is None else above.reruns
-    r.ledger = Ledger.read(pending, infos, r.reruns)
     if above is None:
         r.answers = Answers.read(digest, recorded_answers(pending), floating)
     if r.resuming:
@@ -263,12 +262,12 @@ def _go_on(
     r.stop = r.step + r.options.recursion_limit
     r.tasks = _planned(r)
     restore_tasks(r.tasks, pending)
-    if command is not None and command.resume is not None and above is None and not superseded:
-        _answer(r, command.resume)
     if fresh:
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [*null, *fresh]))
     if command is not None and command.resume is not None and above is None and not superseded:
+        _answer(r, command.resume, begun=bool(infos))
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())]))
+    r.ledger = Ledger.read(pending, infos, lambda asked: not (r.reruns or r.answers.answer_any(asked)))
     _leave_paused(r)
     return opening
 
@@ -277,7 +276,10 @@ def _fork(r: Run, opening: Opening) -> None:
     """Makes a copy of the addressed checkpoint the head of a new line."""
     number = r.hold.number()
     updated = r.state.updated
-    opening.fork = next_checkpoint(r, number, "fork", updated or set())
+    if updated is None:
+        # Not known what changed last: everything that may trigger a node.
+        updated = {key for key in r.program.trigger_to_nodes if r.state.channels[key].is_available()}
+    opening.fork = next_checkpoint(r, number, "fork", updated)
     r.step += 1
 
 
@@ -308,21 +310,21 @@ def restore_tasks(tasks: Sequence[Task], pending: Sequence[PendingWrite]) -> Non
             task.asked = tuple(asked[-1]) if asked else ()
 
 
-def _answer(r: Run, resume: Any) -> None:
+def _answer(r: Run, resume: Any, *, begun: bool) -> None:
     """Files the answers of a Command.
 
     A thread that waits at a static breakpoint has no question; a plain answer just goes on.
     """
     questions = [question for task in r.tasks for question in task.asked]
-    if not questions and r.tasks and not is_answer_map(resume) and _at_breakpoint(r):
+    if not questions and r.tasks and not is_answer_map(resume) and _at_breakpoint(r, begun):
         return
     r.answers.payloads = {question.id: digest(question.value) for question in questions}
     r.answers.accept(resume, questions, _first_ids(r, questions))
 
 
-def _at_breakpoint(r: Run) -> bool:
+def _at_breakpoint(r: Run, begun: bool) -> bool:
     """Nothing of the superstep has begun: no task has a record, no question was ever answered."""
-    return not r.answers.given and not r.ledger.infos and not any(t.outcome or t.asked for t in r.tasks)
+    return not r.answers.given and not begun and not any(t.outcome or t.asked for t in r.tasks)
 
 
 def _first_ids(r: Run, questions: Sequence[Interrupt]) -> dict[str, str]:

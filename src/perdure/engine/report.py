@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from perdure.engine.rules import apply_writes, read_channels
+from perdure.engine.rules import read_channels
 from perdure.engine.tasks import PUSH, RETURN, Error, Outcome, Paused, Task, Value
 
 if TYPE_CHECKING:
@@ -50,17 +50,11 @@ class Report:
         if run.sink.values and _touches(changed, run.output_keys):
             self._emit("values", read_channels(run.state.channels, run.output_keys))
 
-    def paused(self) -> None:
+    def paused(self, changed: set[str]) -> None:
         """The state as it would be with what finished beside the paused tasks."""
         run = self.run
-        finished = [task for task in run.tasks if type(task.outcome) is Value]
-        if not run.sink.values or not finished:
-            return
-        channels = {key: channel.copy() for key, channel in run.state.channels.items()}
-        state = type(run.state)(channels, dict(run.state.versions))
-        changed = apply_writes(run.program, state, finished, run.step, advance=False)
-        if _touches(changed, run.output_keys):
-            self._emit("values", read_channels(channels, run.output_keys))
+        if run.sink.values and _touches(changed, run.output_keys):
+            self._emit("values", read_channels(run.shown, run.output_keys))
 
     def breakpoint(self) -> None:
         """The run stops at a static breakpoint."""
@@ -221,7 +215,7 @@ class Report:
             self._debug(self.run.step, "task_result", payload)
 
     def _debug(self, step: int, kind: str, payload: Any) -> None:
-        stamp = datetime.now(timezone.utc).isoformat()
+        stamp = datetime.now(UTC).isoformat()
         self._emit("debug", {"step": step, "timestamp": stamp, "type": kind, "payload": payload})
 
 

@@ -23,7 +23,7 @@ from perdure.engine.hold import recast
 from perdure.engine.live import DEFAULT_RECURSION_LIMIT, Options, Run
 from perdure.engine.scope import Scope
 from perdure.engine.tasks import SCHEDULED, Outcome
-from perdure.errors import MissingThreadIdError
+from perdure.errors import MissingThreadIdError, ThreadBusyError
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest
 from perdure.stream.sink import DEAF, Sink
@@ -112,6 +112,8 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         parent=scope.frame if scope is not None else None,
         output_keys=_output_keys(setup.program, asked.output_keys),
     )
+    if scope is None and ambient is not None:
+        _refuse_own_thread(ambient, run)
     nested = None
     if scope is not None:
         nested = _nest(run, scope, setup, saves_above=saves_above)
@@ -136,6 +138,18 @@ def _independent(own: Mapping[str, Any], ambient: Scope) -> bool:
     frame = ambient.frame
     same_thread = "thread_id" not in named or str(named["thread_id"]) == str(frame.run.thread_id)
     return not (same_thread and named.get("checkpoint_ns") == frame.ns)
+
+
+def _refuse_own_thread(ambient: Scope, run: Run) -> None:
+    """A run that names the thread of a run around it could only wait for itself."""
+    around: Run | None = ambient.frame.run
+    while around is not None:
+        if run.saver is not None and around.saver is run.saver and around.thread_id == run.thread_id:
+            raise ThreadBusyError(
+                str(run.thread_id),
+                "the run that makes this call (leave the thread id out to run nested in it, or name another)",
+            )
+        around = around.parent.run if around.parent is not None else None
 
 
 def known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:

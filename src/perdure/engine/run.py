@@ -18,9 +18,9 @@ from typing import Any
 from perdure.checkpoint.port import Record, ThreadChanged
 from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Wait
 from perdure.engine.live import Run
-from perdure.engine.outcomes import noted, unstorable
 from perdure.engine.opening import Opening, open_run
-from perdure.engine.rules import apply_writes, breakpoint_hit, next_tasks
+from perdure.engine.outcomes import noted, unstorable
+from perdure.engine.rules import State, apply_writes, breakpoint_hit, next_tasks
 from perdure.engine.saving import find_unstorable, next_checkpoint
 from perdure.engine.tasks import (
     ERROR,
@@ -34,7 +34,6 @@ from perdure.engine.tasks import (
     Finished,
     ForParent,
     Paused,
-    Task,
     Value,
     path_text,
 )
@@ -232,9 +231,20 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
     for outcome in outcomes:
         if isinstance(outcome, Paused):
             r.interrupts.extend(r.answers.open_of(outcome.interrupts))
-    r.tell.paused()
+    _show_finished(r)
     yield from r.journal.leave(records)
     r.tasks = []
+
+
+def _show_finished(r: Run) -> None:
+    """What finished beside a pause shows in the result; it is applied when the superstep ends."""
+    finished = [task for task in r.tasks if type(task.outcome) is Value]
+    if finished:
+        channels = {key: channel.copy() for key, channel in r.state.channels.items()}
+        state = State(channels, dict(r.state.versions))
+        changed = apply_writes(r.program, state, finished, r.next_version(r.step), advance=False)
+        r.paused_view = channels
+        r.tell.paused(changed)
 
 
 def _raise_for_parent(r: Run, outcome: ForParent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from perdure.checkpoint.port import NewCheckpoint
 from perdure.engine.live import Run
@@ -24,7 +24,7 @@ def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewC
     checkpoint = {
         "v": 4,
         "id": identity,
-        "ts": datetime.fromtimestamp(clock / 1e9, timezone.utc).isoformat(),
+        "ts": datetime.fromtimestamp(clock / 1e9, UTC).isoformat(),
         "channel_values": {**r.carried, **channel_values(r.state.channels)},
         "channel_versions": dict(r.state.versions),
         "versions_seen": {name: dict(seen) for name, seen in r.state.seen.items()},

@@ -285,9 +285,9 @@ class Scope:
         )
         outcome = run.ledger.find(call) if run.ledger.outcomes else None
         if type(outcome) is Paused:
-            if run.answers.answer_any(outcome.interrupts):
-                return call, None
             frame.ask(outcome.interrupts)
+        elif isinstance(outcome, Error):
+            frame.failed[call.id] = outcome.error
         if outcome is None:
             self._check_divergence(call)
             if run.control.between == "tasks" and run.control.drain_requested:
