@@ -1,0 +1,247 @@
+"""How far and how wide a run may go."""
+
+import asyncio
+import threading
+from typing import TypedDict
+
+import pytest
+
+from perdure.checkpoint.memory import InMemorySaver
+from perdure.errors import GraphRecursionError
+from perdure.func import entrypoint, task
+from perdure.graph import START, StateGraph
+
+T = {"configurable": {"thread_id": "t"}}
+
+
+class State(TypedDict, total=False):
+    n: int
+
+
+def endless(saver=None, until=None):
+    """A graph whose node counts and goes round, for ever or until a number."""
+
+    def count(state):
+        return {"n": state.get("n", 0) + 1}
+
+    def route(state):
+        return "__end__" if until is not None and state["n"] >= until else "count"
+
+    builder = StateGraph(State)
+    builder.add_node("count", count)
+    builder.add_edge(START, "count")
+    builder.add_conditional_edges("count", route, ["count", "__end__"])
+    return builder.compile(checkpointer=saver)
+
+
+def test_a_run_below_the_limit_ends_normally(drive):
+    """A fresh run may end anywhere before its last allowed superstep."""
+    assert drive.invoke(endless(until=2), {}, {"recursion_limit": 3}) == {"n": 2}
+
+
+def test_reaching_the_limit_raises(drive):
+    """A run that uses up its supersteps raises, and the text names the limit."""
+    with pytest.raises(GraphRecursionError, match="Recursion limit of 3 reached"):
+        drive.invoke(endless(), {}, {"recursion_limit": 3})
+
+
+def test_as_many_node_supersteps_run_as_the_limit_says(drive, saver):
+    """A fresh run gets exactly the limit's number of supersteps, and all are saved."""
+    graph = endless(saver)
+    with pytest.raises(GraphRecursionError):
+        drive.invoke(graph, {}, {**T, "recursion_limit": 3})
+    assert drive.get_state(graph, T).values == {"n": 3}
+
+
+def test_recursion_error_is_a_python_recursion_error(drive):
+    """Callers may catch the built-in class."""
+    with pytest.raises(RecursionError):
+        drive.invoke(endless(), {}, {"recursion_limit": 2})
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_limit_must_be_positive(drive, limit):
+    """A limit below one is refused."""
+    with pytest.raises(ValueError, match="recursion_limit must be at least 1"):
+        drive.invoke(endless(), {}, {"recursion_limit": limit})
+
+
+def test_resume_after_the_limit_has_a_new_budget(drive, saver):
+    """What was reached is saved; `invoke(None)` goes on with as many supersteps again."""
+    graph = endless(saver, until=7)
+    with pytest.raises(GraphRecursionError):
+        drive.invoke(graph, {}, {**T, "recursion_limit": 3})
+    assert drive.get_state(graph, T).values == {"n": 3}
+    with pytest.raises(GraphRecursionError):
+        drive.invoke(graph, None, {**T, "recursion_limit": 3})
+    assert drive.get_state(graph, T).values == {"n": 6}
+    assert drive.invoke(graph, None, {**T, "recursion_limit": 3}) == {"n": 7}
+
+
+def test_an_entrypoint_needs_one_step(drive):
+    """Calls of an entrypoint are no supersteps."""
+
+    @task
+    def inc(x):
+        return x + 1
+
+    @entrypoint()
+    def workflow(x):
+        for _ in range(20):
+            x = inc(x).result()
+        return x
+
+    assert drive.invoke(workflow, 0, {"recursion_limit": 1}) == 20
+
+
+def test_a_subgraph_has_a_budget_of_its_own(drive):
+    """A child's supersteps do not count for the parent."""
+    child = endless(until=3)
+    builder = StateGraph(State)
+    builder.add_node("child", lambda state: child.invoke({}))
+    builder.add_edge(START, "child")
+    assert drive.invoke(builder.compile(), {}, {"recursion_limit": 4}) == {"n": 3}
+
+
+def test_config_of_a_node_shows_the_limit_only_if_given(drive):
+    """Where the caller gave no limit, the node's config has none."""
+    seen = []
+
+    def look(state, config):
+        seen.append(config.get("recursion_limit"))
+        return {}
+
+    builder = StateGraph(State)
+    builder.add_node("look", look)
+    builder.add_edge(START, "look")
+    graph = builder.compile()
+    drive.invoke(graph, {"n": 1})
+    drive.invoke(graph, {"n": 1}, {"recursion_limit": 9})
+    assert seen == [None, 9]
+
+
+def watched():
+    """A task that notes how many of its kind run at once, and the notes."""
+    lock, running, most = threading.Lock(), [0], [0]
+
+    @task
+    def work(i):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        for _ in range(1000):
+            pass
+        with lock:
+            running[0] -= 1
+        return i
+
+    return work, most
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_max_concurrency_bounds_tasks(drive, limit):
+    """No more tasks run at once than allowed, and all of them finish."""
+    work, most = watched()
+
+    @entrypoint()
+    def workflow(n):
+        return sum(f.result() for f in [work(i) for i in range(n)])
+
+    assert drive.invoke(workflow, 20, {"max_concurrency": limit}) == 190
+    assert most[0] <= limit
+
+
+def test_max_concurrency_bounds_nodes(drive):
+    """Nodes of one superstep keep to the limit as well."""
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def node(state):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        for _ in range(1000):
+            pass
+        with lock:
+            running[0] -= 1
+        return {}
+
+    builder = StateGraph(State)
+    for i in range(8):
+        builder.add_node(f"n{i}", node)
+        builder.add_edge(START, f"n{i}")
+    drive.invoke(builder.compile(), {"n": 1}, {"max_concurrency": 2})
+    assert most[0] <= 2
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_waiting_parents_hold_no_slot(drive, saver, limit):
+    """Tasks that wait for tasks finish under the narrowest limit."""
+
+    @task
+    def child(x):
+        return x + 1
+
+    @task
+    def parent(x):
+        return child(x).result() * 10
+
+    @entrypoint(checkpointer=saver)
+    def workflow(n):
+        return [f.result() for f in [parent(i) for i in range(n)]]
+
+    result = drive.invoke(workflow, 4, {**T, "max_concurrency": limit})
+    assert result == [10, 20, 30, 40]
+
+
+def test_async_waiting_parents_hold_no_slot():
+    """The same for async tasks."""
+
+    @task
+    async def child(x):
+        return x + 1
+
+    @task
+    async def parent(x):
+        return await child(x) * 10
+
+    @entrypoint(checkpointer=InMemorySaver())
+    async def workflow(n):
+        return await asyncio.gather(*(parent(i) for i in range(n)))
+
+    result = asyncio.run(workflow.ainvoke(4, {**T, "max_concurrency": 1}))
+    assert result == [10, 20, 30, 40]
+
+
+def test_max_concurrency_bounds_async_tasks():
+    """No more async tasks run at once than allowed."""
+    running, most = 0, 0
+
+    @task
+    async def work(i):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    @entrypoint()
+    async def workflow(n):
+        await asyncio.gather(*(work(i) for i in range(n)))
+
+    asyncio.run(workflow.ainvoke(20, {"max_concurrency": 3}))
+    assert most <= 3
+
+
+def test_streams_finish_under_one_slot(drive):
+    """A listener takes no slot either."""
+
+    @task
+    def work(i):
+        return i
+
+    @entrypoint()
+    def workflow(n):
+        return [f.result() for f in [work(i) for i in range(n)]]
+
+    chunks = drive.stream(workflow, 3, {"max_concurrency": 1}, stream_mode="values")
+    assert chunks == [[0, 1, 2]]
