@@ -75,7 +75,7 @@ WORKLOADS = (
     *_supersteps(),
     *_tasks(),
     Workload("call", "empty entrypoint call", "us", NOTHING, 20),
-    Workload("call-async", "empty entrypoint call, async", "us", NOTHING, 20),
+    Workload("call-async", "empty entrypoint call, async", "us", NOTHING),
     Workload("resume-memory", "resume behind 500 finished tasks, memory", "ms", MEMORY),
     Workload("resume-sqlite", "resume behind 500 finished tasks, sqlite", "ms", SYNC_TASKS),
     Workload("import", "import, CPU with interpreter start", "ms", NOTHING, 10, alone=True),
