@@ -15,9 +15,9 @@ from perdure.context import current_scope
 from perdure.engine.action import Action, is_coroutine_function, is_generator_function, name_of
 from perdure.engine.program import Node, Program, Write
 from perdure.engine.request import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
+from perdure.engine.subgraphs import subgraphs_of
 from perdure.engine.tasks import END, PREVIOUS, START, TASKS
 from perdure.errors import InvalidUpdateError
-from perdure.graph.subgraphs import subgraphs_of
 from perdure.types import CachePolicy, Command, RetryPolicy, Send
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 from perdure.workflow import Workflow
@@ -89,10 +89,10 @@ def _named(func: Callable[P, T], name: str | None) -> Callable[P, T]:
     if inspect.ismethod(func) or not hasattr(func, "__name__"):
         func = functools.partial(func)
     try:
-        func.__name__ = name  # type: ignore[attr-defined]
+        setattr(func, "__name__", name)  # noqa: B010 - a partial has no such attribute for type checkers
     except AttributeError:
         func = functools.partial(func)
-        func.__name__ = name  # type: ignore[attr-defined]
+        setattr(func, "__name__", name)  # noqa: B010
     return func
 
 
@@ -224,7 +224,9 @@ class entrypoint:
         **deprecated: Any,
     ) -> None:
         if inspect.isroutine(checkpointer):
-            raise TypeError("@entrypoint is used with parentheses: @entrypoint() or @entrypoint(checkpointer=...)")
+            raise TypeError(
+                "@entrypoint is used with parentheses: @entrypoint() or @entrypoint(checkpointer=...)"
+            )
         self.checkpointer = checkpointer
         self.store = store
         self.cache = cache
@@ -352,6 +354,8 @@ def _types_of(func: Callable[..., Any]) -> tuple[Any, Any, Any]:
     if typing.get_origin(returned) is _Final:
         arguments = typing.get_args(returned)
         if len(arguments) != 2:
-            raise TypeError(f"entrypoint.final takes two types, of the value and of what is saved, not {returned}")
+            raise TypeError(
+                f"entrypoint.final takes two types, of the value and of what is saved, not {returned}"
+            )
         return hints.get(first, Any), arguments[0], arguments[1]
     return hints.get(first, Any), cast(Any, returned), cast(Any, returned)

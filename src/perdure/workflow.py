@@ -66,7 +66,9 @@ class Workflow:
 
     # running ----------------------------------------------------------------------------
 
-    def invoke(self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def invoke(
+        self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
         """Runs to the end, or to the next question, and returns the result.
 
         Args:
@@ -147,7 +149,9 @@ class Workflow:
 
     # looking ----------------------------------------------------------------------------
 
-    def get_state(self, config: RunnableConfig | Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
+    def get_state(
+        self, config: RunnableConfig | Mapping[str, Any], *, subgraphs: bool = False
+    ) -> StateSnapshot:
         """A thread as it stands: values, what is due next, open questions, finished calls.
 
         Raises:

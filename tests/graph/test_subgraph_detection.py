@@ -11,8 +11,8 @@ import pytest
 from typing_extensions import TypedDict
 
 from perdure.constants import START
+from perdure.engine.subgraphs import subgraphs_of
 from perdure.graph.state import StateGraph
-from perdure.graph.subgraphs import subgraphs_of
 
 
 class State(TypedDict):

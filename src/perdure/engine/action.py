@@ -110,10 +110,10 @@ def first_hint(fn: Any) -> Any:
     target = fn
     while isinstance(target, functools.partial):
         target = target.func
-    if not (inspect.isfunction(target) or inspect.ismethod(target)):
-        target = getattr(type(target), "__call__", target) if not inspect.isclass(target) else target
+    if not (inspect.isroutine(target) or inspect.isclass(target)):
+        target = type(target).__call__
     try:
-        parameters = [p for p in inspect.signature(fn).parameters.values()]
+        parameters = list(inspect.signature(fn).parameters.values())
         if not parameters:
             return None
         return typing.get_type_hints(target, include_extras=True).get(parameters[0].name)

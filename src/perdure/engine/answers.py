@@ -56,7 +56,8 @@ class Answers:
 
     def stored(self) -> dict[str, list[Any]]:
         """The table as it is to be stored."""
-        return {qid: [a.value, a.payload, a.by_id] for qid, a in self.given.items() if qid not in self.refused}
+        kept = {qid: answer for qid, answer in self.given.items() if qid not in self.refused}
+        return {qid: [answer.value, answer.payload, answer.by_id] for qid, answer in kept.items()}
 
     def open_of(self, questions: Iterable[Interrupt]) -> list[Interrupt]:
         """Those that have no answer yet."""
@@ -100,8 +101,8 @@ class Answers:
         if len(open_ones) > 1:
             listed = ", ".join(f"{q.id} ({q.value!r})" for q in open_ones.values())
             raise RuntimeError(
-                "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
-                f"Command(resume={{id: answer}}). Open are {listed}"
+                "When there are multiple pending interrupts, you must specify the interrupt id when "
+                f"resuming: Command(resume={{id: answer}}). Open are {listed}"
             )
         self.fresh = next(iter(open_ones))
         self._file(open_ones[self.fresh], resume, by_id=False)

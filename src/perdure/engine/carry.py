@@ -10,7 +10,7 @@ from typing import Any
 from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
 from perdure.engine.attempt import attempts
-from perdure.engine.effects import Invoke
+from perdure.engine.effects import Invoke, Tell
 from perdure.engine.live import Run
 from perdure.engine.outcomes import (
     close_frame,
@@ -93,6 +93,8 @@ class Carrier:
                 try:
                     if type(effect) is Invoke:
                         answer = self.invoke(frame, effect)
+                    elif type(effect) is Tell:
+                        effect.visit.tell(effect.moment, effect.value)
                     else:
                         time.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
                 except BaseException as error:
@@ -111,6 +113,8 @@ class Carrier:
                 "It is an async function: use ainvoke, astream or another async method of the workflow"
             )
         scope_var.set(frame.scope())
+        if self.run.guest is not None:
+            self.run.guest.put(frame)
         return call(*effect.args, **effect.kwargs)
 
     def _settle_calls(self, frame: Frame) -> None:

@@ -24,8 +24,8 @@ from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
 from perdure.engine.attempt import attempts
 from perdure.engine.carry import Carrier, Resolve, frame_of, resolve_future
-from perdure.engine.drive_sync import known_future, start_on_thread
-from perdure.engine.effects import Cancel, Commit, Effect, Invoke, Load, Next, Now, Start, Store, Wait
+from perdure.engine.drive_sync import known_future, not_begun, start_on_thread
+from perdure.engine.effects import Cancel, Commit, Effect, Invoke, Load, Next, Now, Start, Store, Tell, Wait
 from perdure.engine.futures import CallFuture, CallWork
 from perdure.engine.live import Run
 from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
@@ -34,7 +34,6 @@ from perdure.engine.run import run as loop
 from perdure.engine.scope import Frame, Job
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers, threads
-from perdure.errors import CancelSignal
 from perdure.stream.sink import Event
 
 _BACKLOG = 64
@@ -299,7 +298,7 @@ class AsyncDriver(Carrier):
         for task, work in list(self.works.items()):
             if work.claim():
                 self.on_threads -= 1
-                self.ended.append(Finished(task, Cancelled(CancelSignal("the run ended before the task began"))))
+                self.ended.append(Finished(task, not_begun()))
                 self.works.pop(task)
         running = [task for task in self.tasks if not task.done()]
         for started in running:
@@ -363,6 +362,8 @@ class AsyncDriver(Carrier):
                 try:
                     if type(effect) is Invoke:
                         answer = await self._invoke(frame, effect)
+                    elif type(effect) is Tell:
+                        await effect.visit.atell(effect.moment, effect.value)
                     else:
                         await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
                 except BaseException as error:
@@ -376,6 +377,8 @@ class AsyncDriver(Carrier):
         action = effect.action
         if action.asyn is not None:
             scope_var.set(frame.scope())
+            if self.run.guest is not None:
+                self.run.guest.put(frame)
             value = await action.asyn(*effect.args, **effect.kwargs)
         else:
             value = await self._on_worker(frame, effect)
@@ -441,7 +444,7 @@ class AsyncDriver(Carrier):
         job.caller.open.discard(job)
         if task.cancelled():
             return
-        signal = task._exception  # type: ignore[attr-defined]
+        signal = task._exception
         if signal is not None and not isinstance(signal, Exception):
             job.branch.close(signal)
 
@@ -469,7 +472,11 @@ class AsyncDriver(Carrier):
 
     def _start_on_worker(self, job: Job) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self.loop.create_future()
-        work = CallWork(job, lambda job: self.carry_call(job, lambda final: self._post(_resolve, future, final)))
+
+        def resolve(final: Outcome) -> None:
+            self._post(_resolve, future, final)
+
+        work = CallWork(job, lambda job: self.carry_call(job, resolve))
         job.future, job.work = future, work
         future.add_done_callback(lambda done: work.claim() if done.cancelled() else None)
         self.release_slot(job.caller)
@@ -486,7 +493,10 @@ class AsyncDriver(Carrier):
             outcome, extra = await self._carry_on_loop(job.frame)
             self.finish(job, outcome, extra, lambda final: resolve_future(future, final))
 
-        self._post(lambda: self.loop.create_task(carry(), context=context))
+        def begin() -> None:
+            self.loop.create_task(carry(), context=context)
+
+        self._post(begin)
         return future
 
     def known(self, frame: Frame, outcome: Outcome) -> Any:

@@ -167,9 +167,7 @@ class SyncDriver(Carrier):
     def _cancel(self, effect: Cancel) -> list[Finished]:
         """Drops what has not begun, and waits for the rest: threads cannot be stopped."""
         ended = [
-            Finished(work.task, Cancelled(CancelSignal("the run ended before the task began")))
-            for work in self.works
-            if work.claim()
+            Finished(work.task, not_begun()) for work in self.works if work.claim()
         ]
         self.running -= len(ended)
         while self.running:
@@ -186,8 +184,8 @@ class SyncDriver(Carrier):
         """Raises RuntimeError for an async task: nothing here could await it."""
         if job.frame.action.is_async:
             raise RuntimeError(
-                f"task {job.call.name!r} is async, but the workflow runs sync; call the workflow with ainvoke "
-                "or astream from async code, or make the task a plain function"
+                f"task {job.call.name!r} is async, but the workflow runs sync; call the workflow with "
+                "ainvoke or astream from async code, or make the task a plain function"
             )
 
     def start(self, job: Job) -> CallFuture:
@@ -197,6 +195,11 @@ class SyncDriver(Carrier):
     def known(self, frame: Frame, outcome: Outcome) -> CallFuture:
         """A future that has its outcome."""
         return known_future(frame, outcome)
+
+
+def not_begun() -> Cancelled:
+    """The outcome of a task that the end of its run was ahead of."""
+    return Cancelled(CancelSignal("the run ended before the task began"))
 
 
 def start_on_thread(carrier: Carrier, job: Job) -> CallFuture:

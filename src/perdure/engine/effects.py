@@ -10,10 +10,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from perdure.checkpoint.port import Batch, Loaded
+from perdure.engine.tasks import Finished, Task
+
 if TYPE_CHECKING:
-    from perdure.checkpoint.port import Batch
     from perdure.engine.action import Action
-    from perdure.engine.tasks import Task
+    from perdure.engine.guest import Moment, Visit
     from perdure.types import RetryPolicy
 
 T = TypeVar("T")
@@ -34,7 +36,7 @@ Steps: TypeAlias = Generator[Effect[Any], Any, R]
 
 
 @dataclass(slots=True)
-class Load(Effect["Loaded"]):
+class Load(Effect[Loaded]):
     """Read a thread."""
 
     thread_id: str
@@ -50,7 +52,7 @@ class Start(Effect[None]):
 
 
 @dataclass(slots=True)
-class Next(Effect["Finished"]):
+class Next(Effect[Finished]):
     """Wait for one of the tasks begun to end. Raises TimeoutError at the step's time limit."""
 
     deadline: float | None = None
@@ -72,7 +74,7 @@ class Commit(Effect[None]):
 
 
 @dataclass(slots=True)
-class Cancel(Effect["list[Finished]"]):
+class Cancel(Effect[list[Finished]]):
     """Stop the tasks that still run, wait until they have ended, and tell how.
 
     Code on threads cannot be stopped. It is waited for if `wait_threads`; otherwise the thread's
@@ -90,7 +92,7 @@ class Wait(Effect[None]):
 
 
 @dataclass(slots=True)
-class Now(Effect["tuple[float, int]"]):
+class Now(Effect[tuple[float, int]]):
     """The monotonic clock in seconds, and the wall clock in nanoseconds."""
 
 
@@ -101,6 +103,15 @@ class Invoke(Effect[Any]):
     action: Action
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Tell(Effect[None]):
+    """Of an attempt: tell the guest of a moment."""
+
+    visit: Visit
+    moment: Moment
+    value: Any = None
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from perdure.checkpoint.port import Batch, Record
 from perdure.context import scope_var
 from perdure.engine.drive_async import AsyncDriver
 from perdure.engine.drive_sync import SyncDriver
+from perdure.engine.guest import NO_VISIT, Visit
 from perdure.engine.outcomes import signal_of
 from perdure.engine.request import Asked, make_run
 from perdure.engine.rules import read_channels
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from perdure.workflow import Workflow
 
 _KEYWORDS = (
-    "context", "stream_mode", "print_mode", "output_keys", "interrupt_before", "interrupt_after", "durability",
-    "control", "subgraphs", "debug", "version", "on_busy", "on_divergence", "checkpoint_during",
+    "context", "stream_mode", "print_mode", "output_keys", "interrupt_before", "interrupt_after",
+    "durability", "control", "subgraphs", "debug", "version", "on_busy", "on_divergence", "checkpoint_during",
 )  # fmt: skip
 _RUN_KEYWORDS = (
     "context", "output_keys", "interrupt_before", "interrupt_after", "durability", "control", "on_busy",
@@ -60,9 +61,8 @@ class Call:
         """
         for name in options:
             if name not in _KEYWORDS:
-                raise TypeError(
-                    f"{method}() got an unexpected keyword argument {name!r}; known are {', '.join(_KEYWORDS)}"
-                )
+                known = ", ".join(_KEYWORDS)
+                raise TypeError(f"{method}() got an unexpected keyword argument {name!r}; known are {known}")
         durability = _durability(options)
         control = options.get("control")
         if control is not None and not isinstance(control, RunControl):
@@ -90,7 +90,9 @@ def _durability(options: Mapping[str, Any]) -> str | None:
     if durability is not None:
         raise ValueError("Cannot use both `checkpoint_during` and `durability`; use `durability`")
     warnings.warn(
-        "`checkpoint_during` is deprecated. Use `durability` instead.", PerdureDeprecatedSinceV10, stacklevel=4
+        "`checkpoint_during` is deprecated. Use `durability` instead.",
+        PerdureDeprecatedSinceV10,
+        stacklevel=4,
     )
     return "async" if during else "exit"
 
@@ -113,7 +115,7 @@ class _Execution:
         """The threads of the root run."""
         above = self.run.parent
         if above is not None:
-            return above.run.world.workers  # type: ignore[attr-defined, no-any-return]
+            return above.run.world.workers
         return Workers(self.run.options.max_concurrency)
 
     def restored(self) -> tuple[bool, Any]:
@@ -150,6 +152,11 @@ class _Execution:
         scope, questions = self.nested.scope, tuple(self.run.interrupts)
         scope.frame.ask(questions)
         return scope.stop(GraphInterrupt(questions))
+
+    def visit(self) -> Visit:
+        """What the guest is told of the run through."""
+        guest = self.run.guest
+        return (guest.visit_run(self.workflow.name) if guest is not None else None) or NO_VISIT
 
     # a nested run is a call of the run above ---------------------------------------------
 
@@ -215,17 +222,21 @@ def invoke(workflow: Workflow, call: Call) -> Any:
     known, value = execution.restored()
     if known:
         return value
+    visit = execution.visit()
     execution.enter()
     try:
+        visit.tell("begin")
         for _ in SyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
     except BaseException as error:
         execution.keep(execution.failed(error))
+        visit.tell("fail", error)
         raise
     finally:
         execution.leave()
     execution.keep(execution.finished())
+    visit.tell("end", result)
     return result
 
 
@@ -237,17 +248,21 @@ async def ainvoke(workflow: Workflow, call: Call) -> Any:
     known, value = execution.restored()
     if known:
         return value
+    visit = execution.visit()
     execution.enter()
     try:
+        await visit.atell("begin")
         async for _ in AsyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
     except BaseException as error:
         await execution.akeep(execution.failed(error))
+        await visit.atell("fail", error)
         raise
     finally:
         execution.leave()
     await execution.akeep(execution.finished())
+    await visit.atell("end", result)
     return result
 
 
@@ -287,22 +302,27 @@ def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
         if "values" in modes:
             yield shape((execution.run.stream_ns, "values", value))
         return
+    visit = execution.visit()
     execution.enter()
     events = SyncDriver(execution.run, execution.workers).drive()
     try:
+        visit.tell("begin")
         for event in events:
             if show is not None:
                 show(event)
             if event[1] in modes:
                 yield shape(event)
-        execution.result()
+        result = execution.result()
     except BaseException as error:
         execution.keep(execution.failed(error))
+        events.close()  # type: ignore[attr-defined]
+        visit.tell("fail", error)
         raise
     finally:
         events.close()  # type: ignore[attr-defined]
         execution.leave()
     execution.keep(execution.finished())
+    visit.tell("end", result)
 
 
 async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
@@ -313,19 +333,24 @@ async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
         if "values" in modes:
             yield shape((execution.run.stream_ns, "values", value))
         return
+    visit = execution.visit()
     execution.enter()
     events = AsyncDriver(execution.run, execution.workers).drive()
     try:
+        await visit.atell("begin")
         async for event in events:
             if show is not None:
                 show(event)
             if event[1] in modes:
                 yield shape(event)
-        execution.result()
+        result = execution.result()
     except BaseException as error:
         await execution.akeep(execution.failed(error))
+        await events.aclose()  # type: ignore[attr-defined]
+        await visit.atell("fail", error)
         raise
     finally:
         await events.aclose()  # type: ignore[attr-defined]
         execution.leave()
     await execution.akeep(execution.finished())
+    await visit.atell("end", result)

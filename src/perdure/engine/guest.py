@@ -32,11 +32,24 @@ class Visit(Protocol):
         ...
 
 
+class _NoVisit:
+    """A visit of nobody."""
+
+    def tell(self, moment: Moment, value: Any = None) -> None:
+        """Tells nobody."""
+
+    async def atell(self, moment: Moment, value: Any = None) -> None:
+        """Tells nobody."""
+
+
+NO_VISIT = _NoVisit()
+
+
 class Guest(Protocol):
     """The guest's companion of one run."""
 
-    def visit_run(self) -> Visit | None:
-        """A visit of the run itself; None when nobody listens."""
+    def visit_run(self, name: str) -> Visit | None:
+        """A visit of the run itself, under the workflow's name; None when nobody listens."""
         ...
 
     def visit(self, frame: Frame) -> Visit | None:
@@ -60,7 +73,7 @@ def guest_of(run: Run) -> Guest | None:
     """The guest's companion for a run; None while nobody has imported the guest."""
     modules = sys.modules
     if "langchain_core.runnables" not in modules and not (
-        run.sink.messages and "langchain_core.messages" in modules
+        (run.sink.messages or run.sink.blocks) and "langchain_core.messages" in modules
     ):
         return None
     from perdure.ext.langchain import LangChain

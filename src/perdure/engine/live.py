@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perdure.checkpoint.port import Batch, NativeSaver, Record
     from perdure.config import RunnableConfig
     from perdure.engine.action import Action
+    from perdure.engine.guest import Guest
     from perdure.engine.scope import Frame, Job
     from perdure.engine.workers import Workers
 
@@ -145,6 +146,8 @@ class Run:
     resuming: bool = field(init=False, default=False)
     reruns: bool = field(init=False, default=False)
     """Paused tasks are asked again, even without a new answer."""
+    guest: Guest | None = field(init=False, default=None)
+    """Another framework that is told of the run, where one is loaded."""
     world: World = field(init=False)
     tell: Report = field(init=False)
     extra_metadata: Mapping[str, Any] = field(init=False, default_factory=dict)
@@ -246,12 +249,13 @@ class Run:
         if self.thread_id is not None:
             configurable["thread_id"] = self.thread_id
         configurable.pop("checkpoint_id", None)
-        for key in _TRACED:
-            if key in configurable:
-                metadata.setdefault(key, configurable[key])
-        config["metadata"] = metadata
+        config["metadata"] = {**_traced(configurable), **metadata}
         config["configurable"] = configurable
         return config  # type: ignore[return-value]
+
+    def traced_metadata(self) -> dict[str, Any]:
+        """The metadata under which traces show the run itself."""
+        return {**_traced(self.config.get("configurable") or {}), **(self.config.get("metadata") or {})}
 
     def own_config(self, checkpoint_id: str) -> dict[str, Any]:
         """The config that addresses a checkpoint of this run."""
@@ -262,3 +266,7 @@ class Run:
                 "checkpoint_id": checkpoint_id,
             }
         }
+
+
+def _traced(configurable: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: configurable[key] for key in _TRACED if key in configurable}

@@ -120,11 +120,8 @@ def open_run(r: Run, loaded: Loaded | None, head: CheckpointTuple | None) -> Ope
             raise UnknownInterruptError(
                 f"thread {r.thread_id!r} has no checkpoint, so no question is open on it; check the thread id"
             )
-        raise EmptyInputError(
-            f"Received no input for {START}: thread {r.thread_id!r} has nothing to go on with; give an input"
-            if r.saver is not None
-            else f"Received no input for {START}: without a saver there is nothing to go on with; give an input"
-        )
+        where = f"thread {r.thread_id!r} has" if r.saver is not None else "without a saver there is"
+        raise EmptyInputError(f"Received no input for {START}: {where} nothing to go on with; give an input")
     if found is not None and (r.continues or r.input is None or command is not None):
         superseded = head is not None and head.checkpoint["id"] != r.checkpoint_id
         return _go_on(r, loaded, found, command, superseded)
@@ -151,7 +148,7 @@ def restore(r: Run, loaded: Loaded | None, found: CheckpointTuple | None) -> Non
         keep = r.parent is None or r.stateful
         r.journal = journal_for(r.options.durability, r.hold, root=not nested, keep=keep)
         r.journal.first = list(r.announcements)
-        r.extra_metadata = get_checkpoint_metadata(r.config, {})  # type: ignore[arg-type]
+        r.extra_metadata = get_checkpoint_metadata(r.config, {})
     checkpoint = found.checkpoint if found is not None else None
     r.state = open_state(r.program, checkpoint)
     r.step = int((found.metadata or {}).get("step", -2)) + 1 if found is not None else -1

@@ -63,7 +63,7 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
     if isinstance(error, asyncio.CancelledError):
         # Nobody cancelled the task from outside: the user's own code raised this.
         return Error(NodeCancelledError(frame.name))
-    if isinstance(error, Exception) or isinstance(error, BaseExceptionGroup):
+    if isinstance(error, (Exception, BaseExceptionGroup)):
         return Error(error)
     return Cancelled(error)
 
@@ -153,7 +153,7 @@ def noted(error: BaseException, name: str, task_id: str) -> BaseException:
 def lose(run: Run, error: BaseException) -> BaseException:
     """A save failed: ends the run's user code; gives the signal that its callers get."""
     run.failure = run.failure or error
-    signal = LeaseLostSignal(str(error)) if isinstance(error, LeaseLostError) else LeaseLostSignal(repr(error))
+    signal = LeaseLostSignal(str(error) if isinstance(error, LeaseLostError) else repr(error))
     run.closing = run.closing or signal
     return signal
 

@@ -136,8 +136,17 @@ class Report:
 
     def message(self, frame: Frame, message: Any) -> None:
         """User code shows a message."""
+        if self.run.sink.messages or self.run.sink.blocks:
+            self.whole_message(message, dict(frame.config.get("metadata") or {}))
+            if self.run.guest is not None:
+                self.run.guest.saw(message)
+
+    def whole_message(self, message: Any, metadata: dict[str, Any]) -> None:
+        """A complete message is shown; `blocks` has it as it is, too."""
         if self.run.sink.messages:
-            self._emit("messages", (message, dict(frame.config.get("metadata") or {})))
+            self._emit("messages", (message, metadata))
+        if self.run.sink.blocks:
+            self._emit("blocks", (message, metadata))
 
     # checkpoints ------------------------------------------------------------------------
 

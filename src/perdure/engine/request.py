@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from perdure.checkpoint.foreign import native_of
 from perdure.checkpoint.port import Record
+from perdure.config import RunnableConfig
 from perdure.context import scope_var
 from perdure.engine.calls import Call
+from perdure.engine.guest import guest_of, joined_callbacks, surroundings
 from perdure.engine.hold import recast
 from perdure.engine.live import DEFAULT_RECURSION_LIMIT, Options, Run
 from perdure.engine.scope import Scope
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
     from perdure.engine.program import Program
 
 _ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
-_CONFIG_KEYS = frozenset(
-    ("tags", "metadata", "callbacks", "run_name", "max_concurrency", "recursion_limit", "configurable", "run_id")
-)
+_CONFIG_KEYS = frozenset(RunnableConfig.__annotations__)
 
 
 @dataclass(slots=True)
@@ -121,6 +121,7 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         run.stream_ns = _stream_ns(run.ns if run.ns else scope.frame.ns)
     else:
         run.sink = sink or DEAF
+    run.guest = guest_of(run)
     return run, nested
 
 
@@ -164,9 +165,12 @@ def known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _inherited(ambient: Scope | None, *, independent: bool) -> Mapping[str, Any]:
-    if ambient is None:
+    around = surroundings()
+    if ambient is None and not around:
         return {}
-    config: dict[str, Any] = dict(ambient.config)
+    config = merge_configs(ambient.config if ambient is not None else {}, around)
+    if ambient is not None and config.get("recursion_limit") == ambient.frame.run.options.recursion_limit:
+        config.pop("recursion_limit")
     config.pop("run_id", None)
     config.pop("run_name", None)
     if independent:
@@ -185,8 +189,8 @@ def merge_configs(*configs: Mapping[str, Any]) -> dict[str, Any]:
                 merged[key] = [*old, *(tag for tag in value if tag not in old)]
             elif key in ("metadata", "configurable") and old:
                 merged[key] = {**old, **value}
-            elif key == "callbacks" and isinstance(old, list) and isinstance(value, list):
-                merged[key] = [*old, *(handler for handler in value if handler not in old)]
+            elif key == "callbacks":
+                merged[key] = joined_callbacks(old, value)
             else:
                 merged[key] = value
     return merged
@@ -218,8 +222,9 @@ def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
     thread_id = _address(config).get("thread_id")
     if thread_id is None and saver is not None:
         raise MissingThreadIdError(
-            "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
-            "checkpoint_id; no thread_id was given. Pass config={'configurable': {'thread_id': ...}}"
+            "Checkpointer requires one or more of the following 'configurable' keys: thread_id, "
+            "checkpoint_ns, checkpoint_id; no thread_id was given. Pass config={'configurable': "
+            "{'thread_id': ...}}"
         )
     return None if thread_id is None else str(thread_id)
 
@@ -283,7 +288,8 @@ def _is_class_schema(schema: Any) -> bool:
     if not isinstance(schema, type):
         return False
     pydantic = sys.modules.get("pydantic")
-    return dataclasses.is_dataclass(schema) or (pydantic is not None and issubclass(schema, pydantic.BaseModel))
+    is_model = pydantic is not None and issubclass(schema, pydantic.BaseModel)
+    return dataclasses.is_dataclass(schema) or is_model
 
 
 def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
@@ -314,7 +320,8 @@ def _nest(run: Run, scope: Scope, setup: Setup, *, saves_above: bool) -> Nested:
     frame, above = scope.frame, scope.frame.run
     above.world.release_slot(frame)
     saves = above.saver is not None
-    call, outcome = scope.place(setup.program.entrypoint or setup.program.name, digest(run.input) if saves else "")
+    name = setup.program.entrypoint or setup.program.name
+    call, outcome = scope.place(name, digest(run.input) if saves else "")
     run.stateful = setup.checkpointer is True
     run.continues = call.id in above.ledger.namespaces
     if run.continues:

@@ -88,7 +88,8 @@ def _begin(r: Run) -> Steps[None]:
             for batch in opening.batches(r):
                 yield from Commit(batch)
         except UnstorableError as error:
-            raise unstorable(f"the input of workflow {r.program.entrypoint or r.program.name!r} has", error) from error
+            name = r.program.entrypoint or r.program.name
+            raise unstorable(f"the input of workflow {name!r} has", error) from error
         except ThreadChanged:
             continue
         except ThreadBusyError:
@@ -132,7 +133,8 @@ def _raise_unfinished(r: Run) -> None:
         f"{', '.join(task.name for task in r.tasks)}. Raise `recursion_limit` in the config, or go on with "
         "invoke(None, config)"
     )
-    raise GraphRecursionError(create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT))
+    code = ErrorCode.GRAPH_RECURSION_LIMIT
+    raise GraphRecursionError(create_error_message(message=message, error_code=code))
 
 
 def _superstep(r: Run) -> Steps[None]:
@@ -175,7 +177,8 @@ def _recorded(r: Run, superstep: Steps[None]) -> Steps[None]:
         task, named = culprit
         r.checkpoint_id = checkpoint_id
         noted(named, task.name, task.id)
-        yield from r.journal.task(Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path)))
+        failure = Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path))
+        yield from r.journal.task(failure)
         raise named from error
 
 

@@ -38,9 +38,10 @@ class Frame:
     """One piece of user code that runs, over all its attempts."""
 
     __slots__ = (
-        "action", "args", "asked", "attempt", "book", "call", "caller", "config_", "done",
-        "depth", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested", "ns",
-        "open", "path_text_", "questions", "retry", "run", "runtime_", "slot", "taken", "task", "unheard", "writes",
+        "action", "args", "asked", "attempt", "book", "call", "caller", "config_", "depth", "done", "error",
+        "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested", "ns",
+        "open", "output", "path_text_", "questions", "retry", "run", "runtime_", "slot", "taken", "task",
+        "unheard", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -67,8 +68,8 @@ class Frame:
         self.caller = caller
         self.task = task
         self.call = call
-        above = caller.ns if caller is not None else run.ns
-        self.ns = f"{above}|{name}:{id}" if above else f"{name}:{id}"
+        above: str = caller.ns if caller is not None else run.ns
+        self.ns: str = f"{above}|{name}:{id}" if above else f"{name}:{id}"
         self.questions: list[Interrupt] = []
         self.open: set[Job] = set()
         self.failed: dict[str, BaseException] = {}
@@ -82,6 +83,7 @@ class Frame:
         self.attempt = 0
         self.first_time = 0.0
         self.error: Any = None
+        self.output: Any = None
         self.lock = threading.Lock()
         self.config_: RunnableConfig | None = None
         self.begin()
@@ -96,7 +98,7 @@ class Frame:
         if self.attempt > 1:
             # What an earlier attempt left running may not call any more.
             self.book.root.close(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
-        self.book = CallBook(self.id)
+        self.book: CallBook = CallBook(self.id)
         self.writes: list[Write] = []
         self.runtime_: Runtime[Any] | None = None
         if self.attempt == 1:

@@ -21,6 +21,7 @@ from perdure.channels import (
 from perdure.constants import END, START, TAG_HIDDEN, TASKS
 from perdure.engine.action import Action, is_runnable
 from perdure.engine.program import Branch, Channels, Node, Program, Steps, Write
+from perdure.engine.subgraphs import subgraphs_of
 from perdure.errors import InvalidUpdateError
 from perdure.graph.branch import compile_branch
 from perdure.graph.names import DEFAULT_HANDLER, ROOT, join_of, trigger_of
@@ -28,7 +29,6 @@ from perdure.graph.nodes import NodeSpec, wanted_ends, wanted_input
 from perdure.graph.outputs import pairs_of
 from perdure.graph.read import reader
 from perdure.graph.schema import Channel, Schema
-from perdure.graph.subgraphs import subgraphs_of
 from perdure.graph.write import Destinations, Ignored, Writer, root_writer, writer
 from perdure.types import Command, Send
 

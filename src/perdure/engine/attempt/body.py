@@ -6,12 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 from perdure.engine.action import Action, is_runnable
+from perdure.engine.attempt.visited import visited
 from perdure.engine.effects import Invoke, Steps
 from perdure.engine.program import Node, Write
 from perdure.engine.scope import Frame, settle_attempt
 from perdure.engine.tasks import Task
 from perdure.errors import ParentCommand
 from perdure.types import Command
+
+
+def attempt(frame: Frame) -> Steps[Any]:
+    """Runs the frame's code once, under the eyes of a guest where there is one."""
+    guest = frame.run.guest
+    if guest is None:
+        return body(frame)
+    shown = (lambda: frame.output) if frame.task is not None else None
+    return visited(guest.visit(frame), body(frame), shown)
 
 
 def body(frame: Frame) -> Steps[Any]:
@@ -37,6 +47,7 @@ def _node(frame: Frame, task: Task) -> Steps[list[Write]]:
     except ParentCommand as signal:
         output = _own(signal, frame)
     settle_attempt(frame)
+    frame.output = output
     writes = yield from node_writes(frame, node, output)
     settle_attempt(frame)
     return writes
@@ -49,7 +60,10 @@ def node_writes(frame: Frame, node: Node, output: Any) -> Steps[list[Write]]:
     for branch in node.branches:
         view = run.view(writes)
         argument = branch.read(view, run.steps, output)
-        chosen = yield from _invoke(frame, branch.path, (argument,), {})
+        choose = _invoke(frame, branch.path, (argument,), {})
+        if run.guest is not None:
+            choose = visited(run.guest.visit_branch(frame, branch, argument), choose)
+        chosen = yield from choose
         writes.extend(branch.route(chosen))
     return writes
 

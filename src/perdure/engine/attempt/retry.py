@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.engine.attempt.body import body
+from perdure.engine.attempt.body import attempt
 from perdure.engine.effects import Sleep, Steps
 from perdure.engine.scope import Frame
 from perdure.types import RetryPolicy
@@ -17,10 +17,10 @@ def attempts(frame: Frame) -> Steps[Any]:
     later attempt finds the calls that earlier ones have finished. Signals are never retried.
     """
     if not frame.retry:
-        return (yield from body(frame))
+        return (yield from attempt(frame))
     while True:
         try:
-            return (yield from body(frame))
+            return (yield from attempt(frame))
         except Exception as error:
             policy = _policy(frame, error)
             if policy is None or frame.fatal is not None or frame.run.closing is not None:
