@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perdure.errors import GraphDrained, NonDeterminismError, PerdureError, ThreadBusyError
     from perdure.func import entrypoint, task
     from perdure.graph import END, START, MessagesState, StateGraph, add_messages
-    from perdure.runtime import Runtime, RunControl, get_runtime
+    from perdure.runtime import RunControl, Runtime, get_runtime
     from perdure.types import Command, Interrupt, Overwrite, RetryPolicy, Send, interrupt
 
 _HOMES = {

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.checkpoint.port import Batch, Record
 from perdure.context import scope_var
-from perdure.engine.drive_async import AsyncDriver
 from perdure.engine.drive_sync import SyncDriver
 from perdure.engine.guest import NO_VISIT, Visit
 from perdure.engine.outcomes import signal_of
@@ -242,6 +241,8 @@ def invoke(workflow: Workflow, call: Call) -> Any:
 
 async def ainvoke(workflow: Workflow, call: Call) -> Any:
     """Runs a workflow to its end; see `Workflow.ainvoke`."""
+    from perdure.engine.drive_async import AsyncDriver  # Programs without a loop never load it.
+
     if _wants_items(call):
         return [item async for item in astream(workflow, call)]
     execution = _Execution(workflow, call, None)
@@ -327,6 +328,8 @@ def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
 
 async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
     """Runs a workflow as it is read; see `Workflow.astream`."""
+    from perdure.engine.drive_async import AsyncDriver
+
     execution, shape, show, modes = _opened(workflow, call)
     known, value = execution.restored()
     if known:

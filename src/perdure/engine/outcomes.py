@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,12 +60,17 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
         return Drained(str(signal.args[0]) if signal.args else "shutdown")
     if signal is not None:
         return Cancelled(frame.run.failure or error)
-    if isinstance(error, asyncio.CancelledError):
+    if _is_cancel(error):
         # Nobody cancelled the task from outside: the user's own code raised this.
         return Error(NodeCancelledError(frame.name))
     if isinstance(error, (Exception, BaseExceptionGroup)):
         return Error(error)
     return Cancelled(error)
+
+
+def _is_cancel(error: BaseException) -> bool:
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def close_frame(frame: Frame, outcome: Outcome) -> Outcome:

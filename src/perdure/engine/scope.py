@@ -8,8 +8,8 @@ another line than its own makes one for that line.
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -349,11 +349,14 @@ class Scope:
 
 
 def _line() -> Any:
-    """The asyncio task that runs here; None outside of an event loop."""
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
+    """The asyncio task that runs here; None outside of an event loop.
+
+    A program that never loaded asyncio has no loop, and need not load it for this.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
         return None
+    return asyncio.current_task()
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import json
@@ -61,7 +60,9 @@ class EmbeddingsLambda:
     async def aembed_documents(self, texts: list[str]) -> Vectors:
         if self.is_async:
             return await cast(AEmbeddingsFunc, self.func)(texts)
-        return await asyncio.to_thread(cast(EmbeddingsFunc, self.func), texts)
+        from asyncio import to_thread  # Not loaded by programs that never run a loop.
+
+        return await to_thread(cast(EmbeddingsFunc, self.func), texts)
 
     async def aembed_query(self, text: str) -> list[float]:
         return (await self.aembed_documents([text]))[0]
