@@ -134,7 +134,7 @@ class Workflow:
     ) -> GraphRunStream:  # fmt: skip
         """A run as an object: `.output`, `.interrupts`, `.interrupted`, `.values`. Nothing runs
         until one of them is read. Only version "v3" exists for sync callers."""
-        from perdure.stream.run_stream import open_stream
+        from perdure.stream.opening import open_stream
 
         return open_stream(self, input, config, version, options)
 
@@ -143,7 +143,7 @@ class Workflow:
         **options: Any,
     ) -> Awaitable[AsyncGraphRunStream]:  # fmt: skip
         """`stream_events` for async callers; await it. Bad arguments are refused at the call."""
-        from perdure.stream.run_stream import aopen_stream
+        from perdure.stream.opening import aopen_stream
 
         return aopen_stream(self, input, config, version, options)
 

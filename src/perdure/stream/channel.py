@@ -159,8 +159,8 @@ class StreamChannel(Generic[T]):
             raise TypeError(f"this StreamChannel is bound to {kind} mode; read it with `{way}`")
         if self.subscribed:
             raise RuntimeError(
-                "this StreamChannel already has a subscriber; a projection is read once, use tee() or atee() for "
-                "several readers"
+                "this StreamChannel already has a subscriber; a projection is read once, use tee() or atee() "
+                "for several readers"
             )
         self.subscribed = True
 

@@ -7,13 +7,17 @@ static one, `runs` when a nested run begins and ends. Those reach the transforme
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from perdure.stream.protocol import ProtocolEvent, to_protocol_event
 from perdure.stream.result import Result
 from perdure.stream.router import EventRouter
 
 BASE_MODES = ("values", "blocks", "tasks", "breakpoints", "runs")
+NOTES = frozenset(("breakpoints", "runs"))
+"""Modes that the protocol has no events for."""
+
+Note: TypeAlias = tuple[str, tuple[str, ...], Any]
 _MODE_OF_METHOD = {"messages": "blocks"}
 
 
@@ -37,24 +41,30 @@ class Feed:
         self.router = router
         self.result = result
         self._own: tuple[str, ...] | None = None
+        self._moved = False
 
-    def take(self, part: Mapping[str, Any]) -> ProtocolEvent | None:
-        """The event for an item; None for one that the protocol does not have."""
+    def take(self, part: Mapping[str, Any]) -> ProtocolEvent:
+        """The event for an item."""
         ns: tuple[str, ...] = part["ns"]
         if self._own is None:
             self._own = ns
-        scope = self.router.scope
-        if self._own != scope and ns[: len(self._own)] == self._own:
-            ns = (*scope, *ns[len(self._own) :])
-            part = {**part, "ns": ns}
-        if part["type"] in ("breakpoints", "runs"):
-            self._note(part["type"], ns, part["data"])
-            return None
+            self._moved = ns != self.router.scope
+        if self._moved:
+            part = {**part, "ns": self._placed(ns)}
         event = to_protocol_event(part)
         self.result.observe(event)
         return event
 
-    def _note(self, mode: str, ns: tuple[str, ...], data: Any) -> None:
-        if mode == "breakpoints" and ns == self.router.scope:
-            self.result.interrupted = True
-        self.router.note(mode, ns, data)
+    def _placed(self, ns: tuple[str, ...]) -> tuple[str, ...]:
+        assert self._own is not None
+        return (*self.router.scope, *ns[len(self._own) :])
+
+    def note(self, part: Mapping[str, Any]) -> Note:
+        """What the engine tells beside the protocol."""
+        mode, ns, data = part["type"], part["ns"], part["data"]
+        if self._moved:
+            ns = self._placed(ns)
+            if mode == "runs" and data["event"] == "started":
+                data = {**data, "parent": self._placed(data["parent"])}
+        self.result.note(mode, ns)
+        return mode, ns, data

@@ -30,7 +30,7 @@ def _channel(router: EventRouter, name: str) -> StreamChannel[Any]:
         raise KeyError(f"{name!r} is no projection of this run; there are {', '.join(router.extensions)}")
     channel = router.extensions[name]
     if not isinstance(channel, StreamChannel):
-        raise TypeError(f"the projection {name!r} is no StreamChannel, but {channel!r}; it cannot be interleaved")
+        raise TypeError(f"the projection {name!r} is no StreamChannel: {channel!r} cannot be interleaved")
     return channel
 
 

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import Any
 
 from perdure.errors import GraphBubbleUp
-from perdure.stream.feed import Feed
+from perdure.stream.feed import NOTES, Feed
 from perdure.stream.result import Result
 from perdure.stream.router import EventRouter
 
@@ -36,9 +36,10 @@ class Pump:
             return False
         try:
             part = self._context.run(next, self._parts)
-            event = self._feed.take(part)
-            if event is not None:
-                self._router.push(event)
+            if part["type"] in NOTES:
+                self._router.note(*self._feed.note(part))
+            else:
+                self._router.push(self._feed.take(part))
         except StopIteration:
             self._close()
         except BaseException as error:
@@ -97,9 +98,10 @@ class AsyncPump:
             return False
         try:
             part = await anext(self._parts)
-            event = self._feed.take(part)
-            if event is not None:
-                await self._router.apush(event)
+            if part["type"] in NOTES:
+                await self._router.anote(*self._feed.note(part))
+            else:
+                await self._router.apush(self._feed.take(part))
         except StopAsyncIteration:
             await self._close()
         except asyncio.CancelledError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from perdure.stream.protocol import ProtocolEvent
@@ -38,6 +37,11 @@ class Result:
             self.interrupts.extend(questions)
             self.interrupted = True
 
+    def note(self, mode: str, ns: tuple[str, ...]) -> None:
+        """Takes what the engine tells beside the protocol."""
+        if mode == "breakpoints" and list(ns) == self.scope:
+            self.interrupted = True
+
     @property
     def output(self) -> Any:
         """The last values, as the output schema has them."""
@@ -52,6 +56,3 @@ def output_keys(program: Any, options: dict[str, Any]) -> tuple[str, ...] | None
     if options.get("output_keys") is not None or isinstance(keys, str):
         return None
     return tuple(keys)
-
-
-Observer = Callable[[ProtocolEvent], None]

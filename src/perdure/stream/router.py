@@ -58,9 +58,8 @@ class EventRouter:
         self.channels: list[StreamChannel[Any]] = []
         self.ended = False
         self.error: BaseException | None = None
-        self.turn = above.turn if above is not None else SyncTurn()
-        self.aturn = above.aturn if above is not None else AsyncTurn()
-        self._above = above
+        self.turn: SyncTurn = above.turn if above is not None else SyncTurn()
+        self.aturn: AsyncTurn = above.aturn if above is not None else AsyncTurn()
         self._stamp = 0
         self._seq = 0
         self.events: StreamChannel[ProtocolEvent] = StreamChannel()
@@ -70,21 +69,24 @@ class EventRouter:
         for transformer in (*_early_first(made), *_early_first(list(transformers or ()))):
             self._register(transformer)
         self._process = [transformer.process for transformer in self.transformers]
-        self._awaits = is_async and any(overrides_async(transformer) for transformer in self.transformers)
+        self._aprocess = [
+            (transformer.process, transformer.aprocess if overrides_async(transformer) else None)
+            for transformer in self.transformers
+        ]
 
     # registration -----------------------------------------------------------------------
 
     def _register(self, transformer: StreamTransformer) -> None:
         if not self.is_async and needs_async(transformer):
             raise RuntimeError(
-                f"{type(transformer).__name__} requires an async run; use astream_events, or set supports_sync"
+                f"{type(transformer).__name__} requires an async run; use astream_events"
             )
         projections = checked_projections(transformer)
         for key in projections:
             if key in self.owners:
                 raise ValueError(
-                    f"transformers conflict: the projection {key!r} of {type(transformer).__name__} is already "
-                    f"made by {type(self.owners[key]).__name__}"
+                    f"transformers conflict: {type(transformer).__name__} makes {key!r}, as does "
+                    f"{type(self.owners[key]).__name__}"
                 )
         for key, projection in projections.items():
             self.owners[key] = transformer
@@ -132,12 +134,9 @@ class EventRouter:
 
     async def apush(self, event: ProtocolEvent) -> None:
         """`push` in async runs."""
-        if not self._awaits:
-            self.push(event)
-            return
         kept = True
-        for transformer in self.transformers:
-            if not await transformer.aprocess(event):
+        for process, aprocess in self._aprocess:
+            if not (process(event) if aprocess is None else await aprocess(event)):
                 kept = False
         if kept:
             self._log(event)
@@ -153,6 +152,11 @@ class EventRouter:
         """Tells the transformers what the protocol has no event for."""
         for transformer in self.transformers:
             transformer.note(mode, ns, data)
+
+    async def anote(self, mode: str, ns: tuple[str, ...], data: Any) -> None:
+        """`note` in async runs."""
+        for transformer in self.transformers:
+            await transformer.anote(mode, ns, data)
 
     # the end ----------------------------------------------------------------------------
 

@@ -5,20 +5,17 @@ Nothing runs until something is read.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from perdure.context import scope_var
 from perdure.stream.channel import StreamChannel
-from perdure.stream.feed import modes_for
 from perdure.stream.interleave import interleave
+from perdure.stream.lifecycle import SubgraphStatus
 from perdure.stream.protocol import ProtocolEvent
 from perdure.stream.pumps import AsyncPump, Pump
-from perdure.stream.result import Result, output_keys
+from perdure.stream.result import Result
 from perdure.stream.router import EventRouter
-from perdure.stream.transformer import Factory, checked_factories
-from perdure.stream.transformers import ValuesTransformer
 
 _ANSWERS = ("output", "interrupted", "interrupts")
 
@@ -194,68 +191,39 @@ class AsyncGraphRunStream(_RunView):
         await self.abort()
 
 
-# opening -------------------------------------------------------------------------------------
+class _Called:
+    """What is known of a run that another run called."""
+
+    path: tuple[str, ...]
+    """Its namespace."""
+    graph_name: str
+    trigger_call_id: str
+    """Id of the task that called it."""
+    status: SubgraphStatus = "started"
+    error: str | None = None
+    """What it failed with."""
+
+    def _called(self, path: tuple[str, ...], graph_name: str, trigger_call_id: str) -> None:
+        self.path = path
+        self.graph_name = graph_name
+        self.trigger_call_id = trigger_call_id
 
 
-def open_stream(workflow: Any, input: Any, config: Any, version: str, options: dict[str, Any]) -> GraphRunStream:
-    """See `Workflow.stream_events`."""
-    if version != "v3":
-        raise NotImplementedError(
-            f"stream_events has version='v3' only, not {version!r}; LangChain's events exist for async callers"
-        )
-    router, options = _prepared("stream_events", workflow, options, is_async=False)
-    parts = workflow.stream(
-        input, config, stream_mode=modes_for(router), subgraphs=True, version="v2", **options
-    )
-    return GraphRunStream(parts, router, result=_result(workflow, router, options))
+class SubgraphRunStream(_Called, GraphRunStream):
+    """A run inside a run, from `run.subgraphs`: read what it tells while it goes on, in the body
+    of the loop. `abort()` stops listening; the graph goes on.
+
+    When the graph fails, `output` raises a RuntimeError caused by its exception.
+    """
+
+    def __init__(self, router: EventRouter, result: Result, graph_name: str, trigger_call_id: str) -> None:
+        super().__init__(None, router, result=result)
+        self._called(router.scope, graph_name, trigger_call_id)
 
 
-def aopen_stream(
-    workflow: Any, input: Any, config: Any, version: str, options: dict[str, Any]
-) -> Coroutine[Any, Any, AsyncGraphRunStream]:
-    """See `Workflow.astream_events`."""
-    if version != "v3":
-        raise NotImplementedError(f"astream_events has version='v3', not {version!r}")
-    router, options = _prepared("astream_events", workflow, options, is_async=True)
-    parts = workflow.astream(
-        input, config, stream_mode=modes_for(router), subgraphs=True, version="v2", **options
-    )
-    return _given(AsyncGraphRunStream(parts, router, result=_result(workflow, router, options)))
+class AsyncSubgraphRunStream(_Called, AsyncGraphRunStream):
+    """`SubgraphRunStream` for async callers."""
 
-
-async def _given(run: AsyncGraphRunStream) -> AsyncGraphRunStream:
-    return run
-
-
-_BUILT_IN: tuple[Factory, ...] = (ValuesTransformer,)
-
-
-def _prepared(
-    method: str, workflow: Any, options: dict[str, Any], *, is_async: bool
-) -> tuple[EventRouter, dict[str, Any]]:
-    taken = [name for name in ("stream_mode", "subgraphs") if name in options]
-    if taken:
-        raise TypeError(
-            f"{method}(version='v3') does not take {' or '.join(taken)}: its transformers say what is streamed"
-        )
-    options = dict(options)
-    factories = (
-        *_BUILT_IN,
-        *checked_factories(getattr(workflow, "stream_transformers", ())),
-        *checked_factories(options.pop("transformers", ())),
-    )
-    router = EventRouter(is_async=is_async, factories=factories, scope=_scope())
-    return router, options
-
-
-def _scope() -> tuple[str, ...]:
-    """Namespace of the graph that runs the code here; `()` outside of runs."""
-    scope = scope_var.get()
-    if scope is None:
-        return ()
-    ns = (scope.config.get("configurable") or {}).get("checkpoint_ns")
-    return tuple(ns.split("|")) if ns else ()
-
-
-def _result(workflow: Any, router: EventRouter, options: dict[str, Any]) -> Result:
-    return Result(router.scope, output_keys(workflow.program, options))
+    def __init__(self, router: EventRouter, result: Result, graph_name: str, trigger_call_id: str) -> None:
+        super().__init__(None, router, result=result)
+        self._called(router.scope, graph_name, trigger_call_id)

@@ -72,6 +72,10 @@ class StreamTransformer(ABC):
         """The engine tells what the protocol has no event for: `runs` (a nested run begins or
         ends), `breakpoints` (a run stops at one)."""
 
+    async def anote(self, mode: str, ns: Scope, data: Any) -> None:
+        """`note` in async runs."""
+        self.note(mode, ns, data)
+
     def on_register(self, router: EventRouter) -> None:  # noqa: B027 - a hook
         """The transformer was added to a router."""
 
@@ -131,7 +135,8 @@ def checked_factories(specs: Iterable[Any] | None) -> tuple[Factory, ...]:
     for spec in factories:
         if isinstance(spec, StreamTransformer):
             raise TypeError(
-                f"transformers takes classes or factories (scope -> transformer), not the pre-built instance {spec!r}"
+                f"transformers takes classes or factories (scope -> transformer), not the pre-built instance "
+                f"{spec!r}"
             )
         if not callable(spec):
             raise TypeError(f"transformers takes classes or factories (scope -> transformer), not {spec!r}")

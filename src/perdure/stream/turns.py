@@ -36,8 +36,8 @@ class SyncTurn:
         with self._changed:
             if self._puller == me:
                 raise RuntimeError(
-                    "this run is waiting for the code that reads from it: a transformer, or a node run in place, "
-                    "cannot pull the next event"
+                    "this run is waiting for the code that reads from it: a transformer, or a node run in "
+                    "place, cannot pull the next event"
                 )
             if self._puller is not None:
                 pulls = self._pulls
@@ -89,6 +89,8 @@ class AsyncTurn:
         """Called when the last consumer was cancelled while it waited."""
         self._waiters: dict[asyncio.Future[bool], Ready | None] = {}
         self._flight: asyncio.Task[None] | None = None
+        self._woken = False
+        """Somebody was let go on since the last event."""
         self._readers: dict[int, weakref.ref[Any]] = {}
 
     async def take(self, ready: Ready | None = None, reader: object = None) -> bool:
@@ -124,10 +126,12 @@ class AsyncTurn:
         try:
             while self._waiters:
                 assert self.pump is not None
+                self._woken = False
                 more = await self.pump()
                 if not more:
                     break
-                if self.wake(stepped=True) and self._waiters:
+                self.wake(stepped=True)
+                if self._woken and self._waiters:
                     for _ in range(_TURNS):
                         await asyncio.sleep(0)
         finally:
@@ -135,10 +139,10 @@ class AsyncTurn:
             if not more:
                 self._release()
 
-    def wake(self, *, stepped: bool = False) -> bool:
-        """Lets those go on whose item has come. True when there were any."""
+    def wake(self, *, stepped: bool = False) -> None:
+        """Lets those go on whose item has come; after a step also those who wait for any event."""
         if not self._waiters:
-            return False
+            return
         done = [
             waiter
             for waiter, ready in self._waiters.items()
@@ -148,7 +152,7 @@ class AsyncTurn:
             del self._waiters[waiter]
             if not waiter.done():
                 waiter.set_result(True)
-        return bool(done)
+        self._woken = self._woken or bool(done)
 
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, {}
