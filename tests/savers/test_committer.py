@@ -183,3 +183,19 @@ def test_many_threads_lose_nothing(disk: Disk, committer: Committer[str]) -> Non
     stored = [work for group in disk.groups for work in group]
     for n in range(8):
         assert [work for work in stored if work.split()[0] == str(n)] == [f"{n} {k}" for k in range(50)]
+
+
+def test_what_comes_while_the_writer_commits_is_not_left_behind(
+    disk: Disk, committer: Committer[str]
+) -> None:
+    """A job flushed while the writer thread has the lead is committed by it, without another call."""
+    disk.open.clear()
+    committer.submit("t", "first")
+    committer.wake()
+    assert disk.begun.wait(30)
+    told = threading.Event()
+    committer.submit("t", "second", lambda error: told.set())
+    committer.flush()
+    disk.open.set()
+    assert told.wait(30)
+    assert disk.groups == [["first"], ["second"]]

@@ -158,6 +158,9 @@ class Committer(Generic[T]):
                     return
                 self._wanted = False
             self._lead()
+            while self._queue:
+                # Came while this thread had the lead, from one that left it to the leader.
+                self._lead()
 
     def _lead(self, *, blocking: bool = True, unless: Job[T] | None = None) -> bool:
         """Commits the queue, if the lead can be had; not when `unless` was done meanwhile."""

@@ -137,8 +137,11 @@ class Database:
         """Does the work in a transaction, unless that would mean to wait for another process or
         the file cannot be written to."""
         with self._lock:
-            cursor = self._open_writer()
-            cursor.execute("PRAGMA busy_timeout = 0")
+            try:
+                cursor = self._open_writer()
+                cursor.execute("PRAGMA busy_timeout = 0")
+            except sqlite3.Error as error:
+                self._explain(error)
             try:
                 with self.writing() as cursor:
                     work(cursor)
