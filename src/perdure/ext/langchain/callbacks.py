@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from langchain_core.callbacks.base import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
@@ -17,11 +17,23 @@ class Listener(BaseCallbackHandler):
     """A handler of ours: it feeds the stream of one run, and belongs to no other."""
 
     run_inline = True
-    ignore_chain = True
-    ignore_agent = True
-    ignore_retriever = True
-    ignore_retry = True
-    ignore_custom_event = True
+    of_models: ClassVar[bool] = False
+    """The handler hears of models."""
+
+    @property
+    def ignore_chain(self) -> bool:
+        """Chain runs are told by visits."""
+        return True
+
+    @property
+    def ignore_llm(self) -> bool:
+        """Whether models are of no interest."""
+        return not self.of_models
+
+    @property
+    def ignore_chat_model(self) -> bool:
+        """Whether chat models are of no interest."""
+        return not self.of_models
 
 
 def join(given: Any, more: Any) -> Any:
@@ -82,7 +94,8 @@ def quiet(listeners: Sequence[Listener], config: Mapping[str, Any]) -> CallbackM
 
     It hands the code's metadata down even where a call brings a config of its own.
     """
-    tags, metadata = list(config.get("tags") or ()), dict(config.get("metadata") or {})
+    tags: list[str] = list(config.get("tags") or ())
+    metadata: dict[str, Any] = dict(config.get("metadata") or {})
     return CallbackManager(
         handlers=list(listeners),
         inheritable_handlers=list(listeners),

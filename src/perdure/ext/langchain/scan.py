@@ -41,6 +41,8 @@ class Scan:
         frame = self.frame
         run = frame.run
         metadata = {**(frame.config.get("metadata") or {}), "ls_integration": "langgraph"}
+        if metadata.get("checkpoint_ns") == frame.ns:
+            del metadata["checkpoint_ns"]  # Metadata of models alone repeats it.
         for message in messages_in(output):
             if message.id is None:
                 message.id = new_id()

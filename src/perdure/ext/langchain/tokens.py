@@ -1,0 +1,147 @@
+"""What chat models say, token by token, for the streams of messages.
+
+That this handler is among a model's callbacks makes the model stream, also when it was called
+by `invoke`: LangChain asks whether a handler taps outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
+
+from perdure.constants import TAG_NOSTREAM
+from perdure.ext.langchain.blocks import Blocks
+from perdure.ext.langchain.callbacks import Listener
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from perdure.stream.sink import Namespace, Sink
+
+_NOT_STREAMED = frozenset((TAG_NOSTREAM, "langsmith:nostream"))
+
+
+class Tokens(Listener):
+    """Shows the chunks of every chat model that a run's code calls."""
+
+    of_models = True
+
+    def __init__(self, sink: Sink, ns: Namespace, shown: set[str]) -> None:
+        self.sink = sink
+        self.ns = ns
+        self.shown = shown
+        self.calls: dict[UUID, _Call] = {}
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
+        """Outputs of Runnables pass as they are; being asked is what makes models stream."""
+        return output
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Outputs of Runnables pass as they are; being asked is what makes models stream."""
+        return output
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, tags: Any = None, metadata: Any = None,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        """A model is called."""
+        tags = [tag for tag in tags or () if not str(tag).startswith("seq:step")]
+        if not metadata or not _NOT_STREAMED.isdisjoint(tags):
+            return
+        about = dict(metadata)
+        about.pop("tags", None)
+        if tags:
+            about["tags"] = tags
+        self.calls[run_id] = _Call(self, run_id, about)
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
+        """A model has said something."""
+        call = self.calls.get(run_id)
+        if call is not None and isinstance(chunk, ChatGenerationChunk):
+            call.chunk(chunk)
+
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model that was asked for content-block events has given one."""
+        call = self.calls.get(run_id)
+        if call is not None:
+            call.event(event)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model has said all."""
+        call = self.calls.pop(run_id, None)
+        if call is not None:
+            said = [generation for several in response.generations[:1] for generation in several[:1]]
+            call.end(said[0].message if said and isinstance(said[0], ChatGeneration) else None)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model failed, or was left by whoever read its stream."""
+        call = self.calls.pop(run_id, None)
+        if call is not None:
+            call.fail(error)
+
+
+class _Call:
+    """One call of a model. Its first piece decides whether the pieces are chunks or events."""
+
+    __slots__ = ("blocks", "events", "metadata", "named", "run_id", "tokens")
+
+    def __init__(self, tokens: Tokens, run_id: UUID, metadata: dict[str, Any]) -> None:
+        self.tokens = tokens
+        self.run_id = run_id
+        self.metadata = metadata
+        self.named = {**metadata, "run_id": str(run_id)} if tokens.sink.blocks else metadata
+        self.blocks: Blocks | None = None
+        """Made with the first chunk."""
+        self.events = False
+
+    def chunk(self, chunk: ChatGenerationChunk) -> None:
+        """Shows a chunk."""
+        if self.events:
+            return
+        sink, ns, message = self.tokens.sink, self.tokens.ns, chunk.message
+        if message.id:
+            self.tokens.shown.add(message.id)
+        if self.blocks is None:
+            self.blocks = Blocks(message.id or f"lc_run--{self.run_id}")
+        if sink.messages:
+            sink.emit(ns, "messages", (message, self.metadata))
+        if sink.blocks:
+            self._emit(self.blocks.push(chunk))
+
+    def event(self, event: Any) -> None:
+        """Shows an event, unless the same comes as chunks."""
+        if self.blocks is None:
+            self.events = True
+            self._emit((event,))
+
+    def end(self, message: BaseMessage | None) -> None:
+        """Closes the message; one that did not come in pieces is shown as a whole."""
+        sink, ns, shown = self.tokens.sink, self.tokens.ns, self.tokens.shown
+        known = message is None or message.id in shown
+        if self.blocks is not None:
+            self._emit(self.blocks.end())
+        elif not known and not self.events and sink.blocks:
+            sink.emit(ns, "blocks", (message, self.metadata))
+        if self.blocks is None and not known and sink.messages:
+            sink.emit(ns, "messages", (message, self.metadata))
+        if message is not None and message.id:
+            shown.add(message.id)
+
+    def fail(self, error: BaseException) -> None:
+        """Closes the message with what ended it."""
+        if self.blocks is not None and isinstance(error, GeneratorExit):
+            self._emit(self.blocks.end())
+            return
+        if self.blocks is not None:
+            self.blocks.drop()
+        if self.blocks is not None or self.events:
+            self._emit(({"event": "error", "message": str(error), "exception": error},))
+
+    def _emit(self, events: Any) -> None:
+        sink, ns = self.tokens.sink, self.tokens.ns
+        if sink.blocks:
+            for event in events:
+                sink.emit(ns, "blocks", (event, self.named))
