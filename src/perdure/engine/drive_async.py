@@ -64,21 +64,11 @@ class AsyncDriver(Carrier):
         self.alive = 0
         """Threads that run user code of this run at this moment."""
         self.release_later: Batch | None = None
-        self.perform: dict[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
-            Load: self._load,
-            Start: self._start,
-            Next: self._next,
-            Store: self._store,
-            Commit: self._commit,
-            Cancel: self._cancel,
-            Wait: self._wait,
-            Now: self._now,
-        }
 
     async def drive(self) -> AsyncIterator[Event]:
         """Carries the run out; yields events as they come. Raises what ends the run."""
         steps = loop(self.run)
-        sink, perform = self.sink, self.perform
+        sink = self.sink
         if self.live:
             sink.notify = self._wake_soon
         answer: Any = None
@@ -95,7 +85,7 @@ class AsyncDriver(Carrier):
                         while sink.queue and not self.leaving:
                             yield sink.queue.popleft()
                     if answer is None:
-                        answer = await perform[type(effect)](effect)
+                        answer = await _PERFORM[type(effect)](self, effect)
                 except BaseException as raised:
                     self.leaving = self.leaving or isinstance(raised, GeneratorExit)
                     error = raised
@@ -109,6 +99,7 @@ class AsyncDriver(Carrier):
         finally:
             if self.live:
                 sink.notify = None
+            self.run.close()
 
     # waking -----------------------------------------------------------------------------
 
@@ -555,6 +546,18 @@ class AsyncDriver(Carrier):
                 self._post(self.slots.release)
         else:
             super().release_slot(frame)
+
+
+_PERFORM: dict[type[Effect[Any]], Callable[[AsyncDriver, Any], Awaitable[Any]]] = {
+    Load: AsyncDriver._load,
+    Start: AsyncDriver._start,
+    Next: AsyncDriver._next,
+    Store: AsyncDriver._store,
+    Commit: AsyncDriver._commit,
+    Cancel: AsyncDriver._cancel,
+    Wait: AsyncDriver._wait,
+    Now: AsyncDriver._now,
+}
 
 
 class _ThreadTask:

@@ -59,21 +59,11 @@ class SyncDriver(Carrier):
         self.running = 0
         self.ended: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self.leaving = False
-        self.perform: dict[type[Effect[Any]], Callable[[Any], Any]] = {
-            Load: self._load,
-            Start: self._start,
-            Next: self._next,
-            Store: self._store,
-            Commit: self._commit,
-            Cancel: self._cancel,
-            Wait: lambda effect: time.sleep(effect.seconds),
-            Now: lambda effect: (time.monotonic(), time.time_ns()),
-        }
 
     def drive(self) -> Iterator[Event]:
         """Carries the run out; yields events as they come. Raises what ends the run."""
         steps = loop(self.run)
-        sink, perform = self.sink, self.perform
+        sink = self.sink
         if self.live:
             sink.notify = self._notify
         answer: Any = None
@@ -88,7 +78,7 @@ class SyncDriver(Carrier):
                     if self.live and type(effect) is Next:
                         answer = yield from self._next_live(effect)
                     else:
-                        answer = perform[type(effect)](effect)
+                        answer = _PERFORM[type(effect)](self, effect)
                 except BaseException as raised:
                     self.leaving = self.leaving or isinstance(raised, GeneratorExit)
                     error = raised
@@ -100,6 +90,7 @@ class SyncDriver(Carrier):
         finally:
             if self.live:
                 sink.notify = None
+            self.run.close()
 
     def _events(self) -> Iterator[Event]:
         while self.sink.queue and not self.leaving and not self.shared:
@@ -178,6 +169,12 @@ class SyncDriver(Carrier):
         self.ready.clear()
         return ended
 
+    def _wait(self, effect: Wait) -> None:
+        time.sleep(effect.seconds)
+
+    def _now(self, effect: Now) -> tuple[float, int]:
+        return time.monotonic(), time.time_ns()
+
     # calls ------------------------------------------------------------------------------
 
     def refuse(self, job: Job) -> None:
@@ -195,6 +192,18 @@ class SyncDriver(Carrier):
     def known(self, frame: Frame, outcome: Outcome) -> CallFuture:
         """A future that has its outcome."""
         return known_future(frame, outcome)
+
+
+_PERFORM: dict[type[Effect[Any]], Callable[[SyncDriver, Any], Any]] = {
+    Load: SyncDriver._load,
+    Start: SyncDriver._start,
+    Next: SyncDriver._next,
+    Store: SyncDriver._store,
+    Commit: SyncDriver._commit,
+    Cancel: SyncDriver._cancel,
+    Wait: SyncDriver._wait,
+    Now: SyncDriver._now,
+}
 
 
 def not_begun() -> Cancelled:

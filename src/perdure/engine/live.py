@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from perdure.engine.scope import Frame, Job
     from perdure.engine.workers import Workers
 
-DEFAULT_RECURSION_LIMIT = 10007
+DEFAULT_RECURSION_LIMIT = int(os.environ.get("PERDURE_DEFAULT_RECURSION_LIMIT", "10007"))
 
 _TRACED = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id", "graph_id")
 """Keys of `configurable` that the metadata of user code repeats."""
@@ -158,6 +159,10 @@ class Run:
             self.answers = self.parent.run.answers
         else:
             self.answers = Answers(digest_of)
+
+    def close(self) -> None:
+        """Lets go of who drove the run, so that nothing of it waits for the garbage collector."""
+        del self.world, self.tell
 
     @property
     def steps(self) -> Steps:

@@ -250,16 +250,12 @@ def _options(
             warnings.warn(
                 "`durability` has no effect when no checkpointer is present", UserWarning, stacklevel=5
             )
-    durability = (
-        asked.durability
-        or (above.options.durability if above is not None else None)
-        or setup.durability
-        or os.environ.get("PERDURE_DURABILITY")
-        or "sync"
-    )
+    durability = asked.durability or (above.options.durability if above is not None else setup.durability)
+    if durability is None:
+        durability = "sync" if saver is None else os.environ.get("PERDURE_DURABILITY", "sync")
     limit = config.get("recursion_limit")
     if limit is None:
-        limit = int(os.environ.get("PERDURE_DEFAULT_RECURSION_LIMIT", DEFAULT_RECURSION_LIMIT))
+        limit = DEFAULT_RECURSION_LIMIT
     if limit < 1:
         raise ValueError(f"recursion_limit must be at least 1, not {limit}")
     return Options(

@@ -41,6 +41,8 @@ class State:
     """Available channels that an empty update would change."""
     finishers: tuple[str, ...] = ()
     """Channels that wait for the run to come to its end."""
+    consumers: frozenset[str] = frozenset()
+    """Channels that change when the tasks that they triggered have run."""
 
 
 def open_state(program: Program, checkpoint: Mapping[str, Any] | None) -> State:
@@ -50,10 +52,9 @@ def open_state(program: Program, checkpoint: Mapping[str, Any] | None) -> State:
         key: proto.from_checkpoint(values[key]) if key in values else proto.from_checkpoint(MISSING)
         for key, proto in program.channels.items()
     }
-    state = State(
-        channels=channels,
-        finishers=tuple(k for k, c in channels.items() if type(c).finish is not BaseChannel.finish),
-    )
+    state = State(channels=channels)
+    state.finishers = tuple(k for k, c in channels.items() if type(c).finish is not BaseChannel.finish)
+    state.consumers = frozenset(k for k, c in channels.items() if type(c).consume is not BaseChannel.consume)
     for key, channel in channels.items():
         _arm(state, key, channel)
     if checkpoint is not None:
@@ -91,10 +92,11 @@ def apply_writes(
             if trigger in versions:
                 seen[trigger] = versions[trigger]
         _gather(pending, channels, task.writes, task.name)
-    for trigger in {trigger for task in tasks for trigger in task.triggers}:
-        if trigger in channels and channels[trigger].consume():
-            versions[trigger] = version
-            changed.add(trigger)
+    if state.consumers:
+        for trigger in {trigger for task in tasks for trigger in task.triggers if trigger in state.consumers}:
+            if channels[trigger].consume():
+                versions[trigger] = version
+                changed.add(trigger)
     for key, values in pending.items():
         channel = channels[key]
         if channel.update(values):
@@ -104,12 +106,13 @@ def apply_writes(
     if not advance:
         state.updated = None if state.updated is None else state.updated | changed
         return changed
-    for key in [key for key in state.armed if key not in pending]:
-        channel = channels[key]
-        if channel.update(()):
-            versions[key] = version
-            changed.add(key)
-            _arm(state, key, channel)
+    if not state.armed <= pending.keys():
+        for key in [key for key in state.armed if key not in pending]:
+            channel = channels[key]
+            if channel.update(()):
+                versions[key] = version
+                changed.add(key)
+                _arm(state, key, channel)
     if state.finishers and not any(
         key in program.trigger_to_nodes and channels[key].is_available() for key in changed
     ):

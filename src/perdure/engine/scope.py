@@ -397,6 +397,8 @@ def remember(job: Job, outcome: Outcome) -> None:
     """Notes in the caller's books how a call ended."""
     caller, ledger = job.caller, job.frame.run.ledger
     caller.open.discard(job)
+    if type(outcome) is Value:
+        job.future = job.work = None  # Nobody looks at it again; it refers back to the job.
     ledger.dropped.discard(job.call.id)
     if isinstance(outcome, Error):
         caller.failed[job.call.id] = outcome.error

@@ -40,7 +40,7 @@ class Workers:
         self.active = 0
         self.queue: deque[Work] = deque()
         self.coming = False
-        self.room = threading.Condition()
+        self.room = threading.Condition(threading.Lock())
 
     def submit(self, work: Work) -> None:
         """Queues work and sees to it that a thread comes for it."""
