@@ -456,7 +456,16 @@ class AsyncDriver(Carrier):
                 self._post(_set, told, final)
 
         self.finish(job, outcome, extra, resolve)
-        final = told.result() if told.done() else await asyncio.shield(told)
+        cancelled: asyncio.CancelledError | None = None
+        while not told.done():
+            try:
+                await asyncio.shield(told)
+            except asyncio.CancelledError as error:
+                # It has ended, and its record is on the way: the caller may not end before that.
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        final = told.result()
         if type(final) is Value:
             return final.value
         raise signal_of(final)

@@ -76,6 +76,7 @@ def _is_cancel(error: BaseException) -> bool:
 def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
     """Ends a frame once everything that it started has ended; gives the outcome that holds."""
     frame.done = True
+    frame.scope_ = None
     if type(outcome) in (Value, Paused) and frame.questions:
         outcome = Paused(tuple(frame.questions))
     elif type(outcome) is Value:
@@ -94,6 +95,8 @@ def _heard(future: Any) -> bool:
     heard = getattr(future, "heard", None)
     if heard is not None:
         return bool(heard)
+    if future.cancelled():
+        return False
     untold = bool(getattr(future, "_log_traceback", False))
     if untold:
         future.exception()

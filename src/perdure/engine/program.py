@@ -22,7 +22,7 @@ Write: TypeAlias = tuple[str, Any]
 Channels: TypeAlias = Mapping[str, "BaseChannel[Any, Any, Any]"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Steps:
     """Where a run stands among its supersteps, as managed values see it."""
 

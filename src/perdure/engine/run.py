@@ -72,7 +72,11 @@ def run(r: Run) -> Steps[None]:
         while r.tasks:
             if _stops_before(r):
                 break
-            yield from _recorded(r, _superstep(r))
+            tasks, checkpoint_id = r.tasks, r.checkpoint_id
+            try:
+                yield from _superstep(r)
+            except UnstorableError as error:
+                yield from _blame(r, tasks, checkpoint_id, error)
         if r.tasks and not r.paused:
             _raise_unfinished(r)
         yield from _leave(r, [])
@@ -117,7 +121,7 @@ def _stops_before(r: Run) -> bool:
     """True when the next superstep is not to run now."""
     if r.step >= r.stop:
         return True
-    if breakpoint_hit(r.state, r.options.interrupt_before, r.tasks):
+    if r.options.interrupt_before and breakpoint_hit(r.state, r.options.interrupt_before, r.tasks):
         r.paused = True
         r.tell.breakpoint()
         return True
@@ -165,21 +169,16 @@ def _superstep(r: Run) -> Steps[None]:
     yield from _advance(r, last)
 
 
-def _recorded(r: Run, superstep: Steps[None]) -> Steps[None]:
-    """Runs a superstep. A value of it that cannot be stored fails the task that returned it."""
-    tasks, checkpoint_id = r.tasks, r.checkpoint_id
-    try:
-        yield from superstep
-    except Exception as error:
-        culprit = find_unstorable(r, tasks, error)
-        if culprit is None:
-            raise
-        task, named = culprit
-        r.checkpoint_id = checkpoint_id
-        noted(named, task.name, task.id)
-        failure = Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path))
-        yield from r.journal.task(failure)
-        raise named from error
+def _blame(r: Run, tasks: list[Task], checkpoint_id: str, error: UnstorableError) -> Steps[None]:
+    """A value of a superstep cannot be stored: fails the task that returned it."""
+    culprit = find_unstorable(r, tasks)
+    if culprit is None:
+        raise error
+    task, named = culprit
+    r.checkpoint_id = checkpoint_id
+    noted(named, task.name, task.id)
+    yield from r.journal.task(Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path)))
+    raise named from error
 
 
 def _settle(r: Run, done: Finished) -> Record | None:
@@ -282,11 +281,8 @@ def _advance(r: Run, records: list[Record]) -> Steps[None]:
 
 
 def _will_stop(r: Run) -> bool:
-    return (
-        r.step >= r.stop
-        or r.control.drain_requested
-        or breakpoint_hit(r.state, r.options.interrupt_before, r.tasks)
-    )
+    names = r.options.interrupt_before
+    return r.step >= r.stop or r.control.drain_requested or breakpoint_hit(r.state, names, r.tasks)
 
 
 def _leave(r: Run, records: Sequence[Record]) -> Steps[None]:

@@ -36,10 +36,9 @@ def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewC
     return NewCheckpoint(r.ns, checkpoint, metadata, parent, number, fresh)  # type: ignore[arg-type]
 
 
-def find_unstorable(r: Run, tasks: Sequence[Task], error: Exception) -> tuple[Task, Exception] | None:
-    """The task that wrote the value that could not be stored, and the error that says so; None
-    when `error` is about something else."""
-    if r.saver is None or not isinstance(error, UnstorableError):
+def find_unstorable(r: Run, tasks: Sequence[Task]) -> tuple[Task, Exception] | None:
+    """The task that wrote a value that cannot be stored, and the error that says so."""
+    if r.saver is None:
         return None
     for task in tasks:
         for channel, value in task.writes:

@@ -38,10 +38,10 @@ class Frame:
     """One piece of user code that runs, over all its attempts."""
 
     __slots__ = (
-        "action", "args", "asked", "attempt", "book", "call", "caller", "config_", "depth", "done", "error",
-        "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested", "ns",
-        "open", "output", "path_text_", "questions", "retry", "run", "runtime_", "slot", "taken", "task",
-        "unheard", "writes",
+        "action", "args", "asked", "attempt", "book_", "call", "caller", "config_", "depth", "done",
+        "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested",
+        "ns", "open", "output", "path_text_", "questions", "retry", "run", "runtime_", "scope_", "slot",
+        "taken", "task", "unheard", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -98,7 +98,8 @@ class Frame:
         if self.attempt > 1:
             # What an earlier attempt left running may not call any more.
             self.book.root.close(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
-        self.book: CallBook = CallBook(self.id)
+        self.book_: CallBook | None = None
+        self.scope_: Scope | None = None
         self.writes: list[Write] = []
         self.runtime_: Runtime[Any] | None = None
         if self.attempt == 1:
@@ -184,9 +185,25 @@ class Frame:
         known = {question.id for question in self.questions}
         self.questions.extend(q for q in questions if q.id not in known)
 
-    def scope(self, branch: Branch | None = None) -> Scope:
-        """The scope of the line of execution that runs right here."""
-        return Scope(self, branch or self.book.root, threading.get_ident(), _line())
+    @property
+    def book(self) -> CallBook:
+        """The calls of this attempt; there is none until the first is made."""
+        if self.book_ is None:
+            with self.lock:
+                self.book_ = self.book_ or CallBook(self.id)
+        return self.book_
+
+    @property
+    def signal(self) -> BaseException | None:
+        """What has ended the calls of the body, if anything has."""
+        return self.run.closing or (self.book_.root.closed if self.book_ is not None else None)
+
+    def scope(self) -> Scope:
+        """The scope of the body's line of execution, which is the one that runs right here."""
+        scope, thread, line = self.scope_, threading.get_ident(), _line()
+        if scope is None or scope.thread != thread or scope.line is not line:
+            scope = self.scope_ = Scope(self, None, thread, line)
+        return scope
 
 
 @dataclass(slots=True, eq=False)
@@ -205,13 +222,20 @@ class Job:
 class Scope:
     """What one line of a frame's code holds of the run."""
 
-    __slots__ = ("branch", "frame", "line", "thread")
+    __slots__ = ("branch_", "frame", "line", "thread")
 
-    def __init__(self, frame: Frame, branch: Branch, thread: int, line: Any) -> None:
+    def __init__(self, frame: Frame, branch: Branch | None, thread: int, line: Any) -> None:
         self.frame = frame
-        self.branch = branch
+        self.branch_ = branch
         self.thread = thread
         self.line = line
+
+    @property
+    def branch(self) -> Branch:
+        """The line of calls that is made here."""
+        if self.branch_ is None:
+            self.branch_ = self.frame.book.root
+        return self.branch_
 
     @property
     def config(self) -> RunnableConfig:
@@ -229,7 +253,7 @@ class Scope:
         """This scope, or a new one when another coroutine or thread inherited it."""
         if self.thread == threading.get_ident() and self.line is _line():
             return self
-        scope = self.frame.scope(Branch(self.branch))
+        scope = Scope(self.frame, Branch(self.branch), threading.get_ident(), _line())
         scope_var.set(scope)
         return scope
 
@@ -379,9 +403,8 @@ def settle_attempt(frame: Frame) -> None:
         raise GraphInterrupt(tuple(frame.questions))
     if frame.fatal is not None:
         raise frame.fatal
-    signal = frame.run.closing or frame.book.root.closed
-    if signal is not None:
-        raise signal
+    if frame.signal is not None:
+        raise frame.signal
 
 
 def warn_unclaimed(frame: Frame) -> None:

@@ -26,28 +26,31 @@ def attempt(frame: Frame) -> Steps[Any]:
 
 def body(frame: Frame) -> Steps[Any]:
     """Runs the frame's code once. A call gives its value, a node its writes."""
-    if frame.task is None:
-        value = yield from _invoke(frame, frame.action, frame.args, frame.kwargs)
-        settle_attempt(frame)
-        return value
-    return (yield from _node(frame, frame.task))
+    return _call(frame) if frame.task is None else _node(frame, frame.task)
 
 
-def _invoke(frame: Frame, action: Action, args: tuple[Any, ...], given: dict[str, Any]) -> Steps[Any]:
-    kwargs = action.arguments(frame, given, len(args)) if action.inject else given
-    return (yield Invoke(action, args, kwargs))
+def _call(frame: Frame) -> Steps[Any]:
+    value = yield _invoke(frame, frame.action, frame.args, frame.kwargs)
+    settle_attempt(frame)
+    return value
+
+
+def _invoke(frame: Frame, action: Action, args: tuple[Any, ...], given: dict[str, Any]) -> Invoke:
+    return Invoke(action, args, action.arguments(frame, given, len(args)) if action.inject else given)
 
 
 def _node(frame: Frame, task: Task) -> Steps[list[Write]]:
     node, run = task.node, frame.run
     try:
-        output = yield from _invoke(frame, node.action, frame.args, {})
+        output = yield _invoke(frame, node.action, frame.args, {})
         if is_runnable(output) and not run.program.entrypoint:
-            output = yield from _invoke(frame, Action.of(output), frame.args, {})
+            output = yield _invoke(frame, Action.of(output), frame.args, {})
     except ParentCommand as signal:
         output = _own(signal, frame)
     settle_attempt(frame)
     frame.output = output
+    if not node.branches:
+        return [*node.write(output), *frame.writes]
     writes = yield from node_writes(frame, node, output)
     settle_attempt(frame)
     return writes
@@ -61,9 +64,10 @@ def node_writes(frame: Frame, node: Node, output: Any) -> Steps[list[Write]]:
         view = run.view(writes)
         argument = branch.read(view, run.steps, output)
         choose = _invoke(frame, branch.path, (argument,), {})
-        if run.guest is not None:
-            choose = visited(run.guest.visit_branch(frame, branch, argument), choose)
-        chosen = yield from choose
+        if run.guest is None:
+            chosen = yield choose
+        else:
+            chosen = yield from visited(run.guest.visit_branch(frame, branch, argument), choose)
         writes.extend(branch.route(chosen))
     return writes
 

@@ -16,8 +16,10 @@ def attempts(frame: Frame) -> Steps[Any]:
     The first policy that takes an error decides; the count of attempts is shared by all. A
     later attempt finds the calls that earlier ones have finished. Signals are never retried.
     """
-    if not frame.retry:
-        return (yield from attempt(frame))
+    return _retrying(frame) if frame.retry else attempt(frame)
+
+
+def _retrying(frame: Frame) -> Steps[Any]:
     while True:
         try:
             return (yield from attempt(frame))
