@@ -232,6 +232,8 @@ class Run:
     def config_of(self, frame: Frame) -> RunnableConfig:
         """The config that the code of a frame sees, and that what it calls inherits."""
         config: dict[str, Any] = dict(self.config)
+        config.pop("run_id", None)
+        config.pop("run_name", None)
         task = frame
         while task.caller is not None:
             task = task.caller

@@ -34,6 +34,7 @@ from perdure.engine.tasks import (
     Finished,
     ForParent,
     Paused,
+    Task,
     Value,
     path_text,
 )
@@ -270,7 +271,8 @@ def _advance(r: Run, records: list[Record]) -> Steps[None]:
     r.tasks = next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r.steps)
     stops = breakpoint_hit(r.state, r.options.interrupt_after, done)
     last = stops or not r.tasks or _will_stop(r)
-    r.ledger = type(r.ledger)()
+    if not r.ledger.empty:
+        r.ledger = type(r.ledger)()
     if checkpoint is not None:
         yield from r.journal.step(records, checkpoint, last=last)
         r.tell.checkpoint(checkpoint)

@@ -67,7 +67,7 @@ def node_writes(frame: Frame, node: Node, output: Any) -> Steps[list[Write]]:
         if run.guest is None:
             chosen = yield choose
         else:
-            chosen = yield from visited(run.guest.visit_branch(frame, branch, argument), choose)
+            chosen = yield from visited(run.guest.visit_branch(frame, branch, argument), iter(choose))
         writes.extend(branch.route(chosen))
     return writes
 
