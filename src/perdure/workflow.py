@@ -7,23 +7,24 @@ rooms below.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure import inspection
 from perdure.engine import execution
 from perdure.engine.execution import Call
 from perdure.engine.request import Setup, merge_configs
+from perdure.ext.chains import Chainable, langchain_events
 from perdure.types import ensure_valid_checkpointer
 
 if TYPE_CHECKING:
     from perdure.config import RunnableConfig
     from perdure.engine.program import Program
-    from perdure.stream.run_stream import AsyncGraphRunStream, GraphRunStream
+    from perdure.stream.run_stream import GraphRunStream
     from perdure.types import StateSnapshot, StateUpdate
 
 
-class Workflow:
+class Workflow(Chainable):
     """A program with its saver, store and settings. Made by `@entrypoint` and `StateGraph.compile`.
 
     Every method that runs takes the keyword arguments of `invoke`.
@@ -63,6 +64,7 @@ class Workflow:
             on_busy=on_busy,
             context_schema=context_schema,
         )
+        super().__init__()
 
     # running ----------------------------------------------------------------------------
 
@@ -141,8 +143,14 @@ class Workflow:
     def astream_events(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, *, version: str = "v2",
         **options: Any,
-    ) -> Awaitable[AsyncGraphRunStream]:  # fmt: skip
-        """`stream_events` for async callers; await it. Bad arguments are refused at the call."""
+    ) -> Any:  # fmt: skip
+        """`stream_events` for async callers; await it. Bad arguments are refused at the call.
+
+        Versions "v1" and "v2" are LangChain's own events, of this workflow and of all that it
+        calls: an async iterator, filtered by LangChain's `include_names`, `exclude_tags` ...
+        """
+        if version in ("v1", "v2"):
+            return langchain_events(self, input, config, version, options)
         from perdure.stream.opening import aopen_stream
 
         return aopen_stream(self, input, config, version, options)
@@ -276,10 +284,6 @@ class Workflow:
         for name, value in (update or {}).items():
             setattr(other, name, value)
         return other
-
-    def get_name(self) -> str:
-        """The workflow's name."""
-        return self.name
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -7,12 +7,14 @@ and speaks through a manager of that kind.
 from __future__ import annotations
 
 import inspect
+import logging
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
 
-from perdure.ext.langchain.callbacks import Callbacks, configured
+from perdure.ext.langchain.callbacks import Callbacks, Listener, configured
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from perdure.engine.scope import Frame
     from perdure.ext.langchain.guest import LangChain
     from perdure.ext.langchain.scan import Scan
+
+logger = logging.getLogger("perdure")
 
 Moment = Literal["begin", "end", "fail"]
 
@@ -50,6 +54,7 @@ class ChainVisit:
         elif self.chain is None:
             return  # A handler that may break runs has broken this one at its beginning.
         elif moment == "end":
+            self.tapped(value)
             self.chain.on_chain_end(value)
         else:
             self.chain.on_chain_error(value)
@@ -66,6 +71,7 @@ class ChainVisit:
         elif self.chain is None:
             return
         elif moment == "end":
+            self.tapped(value)
             await self.chain.on_chain_end(value)
         else:
             await self.chain.on_chain_error(value)
@@ -73,6 +79,10 @@ class ChainVisit:
     def begun(self, chain: Any) -> None:
         """What is to be known of the chain run that has begun."""
         self.chain = chain
+
+
+    def tapped(self, value: Any) -> None:
+        """What is shown to handlers that follow outputs in pieces."""
 
 
 class RunVisit(ChainVisit):
@@ -128,6 +138,17 @@ class _FrameChain(ChainVisit):
         """What the frame's code calls is beneath its chain run."""
         super().begun(chain)
         self.frame.config_ = cast("Any", {**self.frame.config, "callbacks": chain.get_child()})
+
+    def tapped(self, value: Any) -> None:
+        """A node's output is one piece."""
+        for handler in self.chain.handlers:
+            tap = getattr(handler, "tap_output_iter", None)
+            if tap is None or isinstance(handler, Listener):
+                continue
+            try:
+                deque(tap(self.chain.run_id, iter((value,))), maxlen=0)
+            except Exception as error:
+                logger.warning("the handler %r failed on the output of %r: %r", handler, self.name, error)
 
 
 class BranchVisit(ChainVisit):
