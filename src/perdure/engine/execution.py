@@ -58,6 +58,8 @@ class Call:
             TypeError: One is unknown, or has no usable value.
             ValueError: One has a value that it cannot have.
         """
+        if not options:
+            return cls(Asked(input, config))
         for name in options:
             if name not in _KEYWORDS:
                 known = ", ".join(_KEYWORDS)

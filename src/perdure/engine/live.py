@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure.engine.answers import Answers
@@ -28,11 +29,20 @@ if TYPE_CHECKING:
     from perdure.engine.guest import Guest
     from perdure.engine.scope import Frame, Job
     from perdure.engine.workers import Workers
+    from perdure.types import Interrupt
 
 DEFAULT_RECURSION_LIMIT = int(os.environ.get("PERDURE_DEFAULT_RECURSION_LIMIT", "10007"))
 
 _TRACED = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id", "graph_id")
 """Keys of `configurable` that the metadata of user code repeats."""
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NO_JOURNAL = NoJournal()
+
+
+def _nothing() -> Mapping[str, Any]:
+    return _NOTHING
 
 
 class World(Protocol):
@@ -112,7 +122,7 @@ class Run:
     """A nested run that had begun in an earlier run of the same superstep above."""
     stateful: bool = False
     """A nested run that keeps its state between calls."""
-    announcements: list[Record] = field(default_factory=list)
+    announcements: Sequence[Record] = ()
     """What is recorded of this run at the run above, together with its first own batch."""
     clock: Callable[[], float] = time.time
     clock_ns: Callable[[], int] = time.time_ns
@@ -123,24 +133,24 @@ class Run:
     checkpoint_id: str = field(init=False, default="")
     parent_id: str | None = field(init=False, default=None)
     """The checkpoint before the current one."""
-    metadata: Mapping[str, Any] = field(init=False, default_factory=dict)
-    tasks: list[Task] = field(init=False, default_factory=list)
+    metadata: Mapping[str, Any] = field(init=False, default_factory=_nothing)
+    tasks: list[Task] = field(init=False)
     hold: Hold = field(init=False)
-    journal: Journal = field(init=False, default_factory=NoJournal)
+    journal: Journal = field(init=False, default=_NO_JOURNAL)
     ledger: Ledger = field(init=False, default_factory=Ledger)
     answers: Answers = field(init=False)
     previous: Any = field(init=False, default=None)
     paused_view: Mapping[str, Any] | None = field(init=False, default=None)
     """The channels at a pause, with what finished beside the paused tasks."""
-    carried: dict[str, Any] = field(init=False, default_factory=dict)
+    carried: Mapping[str, Any] = field(init=False, default_factory=_nothing)
     """Values of channels that this program does not have, kept as they are."""
-    unsaved: set[str] = field(init=False, default_factory=set)
+    unsaved: frozenset[str] = field(init=False, default=frozenset())
     """Channels that changed since the last checkpoint."""
     closing: BaseException | None = field(init=False, default=None)
     """The signal that ends all user code of the run."""
     failure: BaseException | None = field(init=False, default=None)
     """What went wrong behind the loop's back: a save that failed."""
-    interrupts: list[Any] = field(init=False, default_factory=list)
+    interrupts: Sequence[Interrupt] = field(init=False, default=())
     """Questions that the run ended with."""
     paused: bool = field(init=False, default=False)
     """The run ended at a question or at a breakpoint."""
@@ -151,7 +161,7 @@ class Run:
     """Another framework that is told of the run, where one is loaded."""
     world: World = field(init=False)
     tell: Report = field(init=False)
-    extra_metadata: Mapping[str, Any] = field(init=False, default_factory=dict)
+    extra_metadata: Mapping[str, Any] = field(init=False, default_factory=_nothing)
 
     def __post_init__(self) -> None:
         self.tell = Report(self)

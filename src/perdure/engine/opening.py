@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,11 +38,12 @@ from perdure.engine.tasks import (
     Paused,
     Task,
     Value,
+    uuid_of,
 )
 from perdure.errors import EmptyInputError, InvalidUpdateError, UnknownInterruptError
-from perdure.ids import new_checkpoint_id
 from perdure.serde.digest import digest
 from perdure.types import Command, Interrupt
+from perdure.typing import MISSING
 
 _SPECIAL = frozenset((ERROR, INTERRUPT, RESUME, SCHEDULED, NO_WRITES, "__error_source_node__"))
 
@@ -156,7 +158,7 @@ def restore(r: Run, loaded: Loaded | None, found: CheckpointTuple | None) -> Non
     r.parent_id = _id_of(found.parent_config) if found is not None else None
     r.metadata = dict(found.metadata) if found is not None else {}
     r.ledger = Ledger()
-    r.unsaved = set()
+    r.unsaved = frozenset()
     if checkpoint is not None:
         r.carried = {k: v for k, v in checkpoint["channel_values"].items() if k not in r.state.channels}
         if r.program.entrypoint:
@@ -177,14 +179,12 @@ def _own_previous(r: Run) -> None:
         return
     channel = r.state.channels[PREVIOUS]
     aside, mine = f"{PREVIOUS}:{owner}", f"{PREVIOUS}:{name}"
+    carried = dict(r.carried)
+    r.state.channels[PREVIOUS] = channel.from_checkpoint(carried.pop(mine, MISSING))
     if channel.is_available():
-        r.carried[aside] = channel.get()
-        r.unsaved.add(aside)
+        carried[aside] = channel.get()
         r.state.versions[aside] = r.state.versions[PREVIOUS]
-    r.state.channels[PREVIOUS] = channel.from_checkpoint(r.carried.pop(mine)) if mine in r.carried else (
-        type(channel)(channel.typ, PREVIOUS)
-    )
-    r.unsaved.add(PREVIOUS)
+    r.carried, r.unsaved = carried, r.unsaved | {aside, PREVIOUS}
 
 
 def _id_of(config: Any) -> str | None:
@@ -199,7 +199,7 @@ def _start(r: Run, command: Command[Any] | None) -> Opening:
     opening = Opening()
     opening.checkpoint = take_input(r, writes)
     if r.saver is None:
-        r.checkpoint_id = new_checkpoint_id(r.clock_ns(), None, None, r.step)
+        r.checkpoint_id = uuid_of(os.urandom(16).hex())
     r.step += 1
     # The input's own step (START of a graph) comes on top of those that the limit counts.
     r.stop = r.step + r.options.recursion_limit + (0 if r.program.entrypoint else 1)

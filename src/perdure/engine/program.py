@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from perdure.channels.base import BaseChannel
+
 if TYPE_CHECKING:
-    from perdure.channels.base import BaseChannel
     from perdure.engine.action import Action
     from perdure.types import CachePolicy, Command, RetryPolicy, TimeoutPolicy
 
@@ -107,9 +108,20 @@ class Program:
     entrypoint: str = ""
     """Made by @entrypoint: the function's name. Such a program has one node, and keeps the value
     returned apart from the value saved. Empty for graphs."""
+    finishers: tuple[str, ...] = field(init=False)
+    """Channels that wait for the run to come to its end."""
+    consumers: frozenset[str] = field(init=False)
+    """Channels that change when the tasks that they triggered have run."""
     output_mapper: Callable[[Any], Any] | None = None
     """Output dict -> instance of the output schema's class (`version="v2"`), where it has one."""
     state_mapper: Callable[[Any], Any] | None = None
     """The same for the whole state."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
     """`input`, `output`, `state`, `context`: the classes the user named."""
+
+    def __post_init__(self) -> None:
+        kinds = [(key, type(channel)) for key, channel in self.channels.items()]
+        finishers = tuple(key for key, kind in kinds if kind.finish is not BaseChannel.finish)
+        consumers = frozenset(key for key, kind in kinds if kind.consume is not BaseChannel.consume)
+        object.__setattr__(self, "finishers", finishers)
+        object.__setattr__(self, "consumers", consumers)

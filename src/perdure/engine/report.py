@@ -68,6 +68,8 @@ class Report:
     def tasks_started(self, tasks: list[Task]) -> None:
         """A superstep begins with these tasks."""
         sink = self.run.sink
+        if not sink.modes:
+            return
         if sink.tasks:
             for task in tasks:
                 if not task.node.hidden:
@@ -79,7 +81,7 @@ class Report:
     def task_ended(self, task: Task) -> None:
         """A node's task has an outcome."""
         outcome, sink = task.outcome, self.run.sink
-        if task.node.hidden:
+        if task.node.hidden or not sink.modes:
             return
         if type(outcome) is Value:
             self._update(task, restored=False)

@@ -252,24 +252,30 @@ def _options(
             )
     durability = asked.durability or (above.options.durability if above is not None else setup.durability)
     if durability is None:
-        durability = "sync" if saver is None else os.environ.get("PERDURE_DURABILITY", "sync")
+        durability = "sync" if saver is None else _default_durability()
     limit = config.get("recursion_limit")
     if limit is None:
         limit = DEFAULT_RECURSION_LIMIT
     if limit < 1:
         raise ValueError(f"recursion_limit must be at least 1, not {limit}")
+    if asked.on_busy is not None:
+        checked("on_busy", asked.on_busy, ON_BUSY)
+    if asked.on_divergence is not None:
+        checked("on_divergence", asked.on_divergence, ON_DIVERGENCE)
     return Options(
-        durability=checked("durability", durability, DURABILITIES),
-        on_busy=checked("on_busy", asked.on_busy or setup.on_busy, ON_BUSY),
-        on_divergence=checked(
-            "on_divergence", asked.on_divergence or setup.program.on_divergence, ON_DIVERGENCE
-        ),
+        durability=durability,
+        on_busy=asked.on_busy or setup.on_busy,
+        on_divergence=asked.on_divergence or setup.program.on_divergence,
         interrupt_before=asked.interrupt_before or setup.interrupt_before,
         interrupt_after=asked.interrupt_after or setup.interrupt_after,
         recursion_limit=limit,
         max_concurrency=config.get("max_concurrency"),
         step_timeout=setup.step_timeout,
     )
+
+
+def _default_durability() -> str:
+    return checked("PERDURE_DURABILITY", os.environ.get("PERDURE_DURABILITY", "sync"), DURABILITIES)
 
 
 def _context(schema: Any, given: Any, above: Run | None) -> Any:
@@ -332,7 +338,7 @@ def _nest(run: Run, scope: Scope, setup: Setup, *, saves_above: bool) -> Nested:
             above.ns, above.checkpoint_id, call.id, [(SCHEDULED, run.ns)], frame.path_text,
             call.info(run.clock(), run.ns),
         )  # fmt: skip
-        run.announcements.append(record)
+        run.announcements = [record]
     return Nested(scope, call, outcome)
 
 

@@ -39,29 +39,23 @@ class State:
     """Channels that the last superstep changed; None when that is not known."""
     armed: set[str] = field(default_factory=set)
     """Available channels that an empty update would change."""
-    finishers: tuple[str, ...] = ()
-    """Channels that wait for the run to come to its end."""
-    consumers: frozenset[str] = frozenset()
-    """Channels that change when the tasks that they triggered have run."""
 
 
 def open_state(program: Program, checkpoint: Mapping[str, Any] | None) -> State:
     """The channels as a checkpoint left them; fresh ones without a checkpoint."""
-    values = checkpoint["channel_values"] if checkpoint is not None else {}
+    if checkpoint is None:
+        return State({key: proto.from_checkpoint(MISSING) for key, proto in program.channels.items()})
+    values = checkpoint["channel_values"]
     channels = {
-        key: proto.from_checkpoint(values[key]) if key in values else proto.from_checkpoint(MISSING)
-        for key, proto in program.channels.items()
+        key: proto.from_checkpoint(values.get(key, MISSING)) for key, proto in program.channels.items()
     }
-    state = State(channels=channels)
-    state.finishers = tuple(k for k, c in channels.items() if type(c).finish is not BaseChannel.finish)
-    state.consumers = frozenset(k for k, c in channels.items() if type(c).consume is not BaseChannel.consume)
+    state = State(channels)
     for key, channel in channels.items():
         _arm(state, key, channel)
-    if checkpoint is not None:
-        state.versions = dict(checkpoint["channel_versions"])
-        state.seen = {name: dict(seen) for name, seen in checkpoint["versions_seen"].items()}
-        updated = checkpoint.get("updated_channels")
-        state.updated = set(updated) if updated is not None else None
+    state.versions = dict(checkpoint["channel_versions"])
+    state.seen = {name: dict(seen) for name, seen in checkpoint["versions_seen"].items()}
+    updated = checkpoint.get("updated_channels")
+    state.updated = set(updated) if updated is not None else None
     return state
 
 
@@ -92,8 +86,8 @@ def apply_writes(
             if trigger in versions:
                 seen[trigger] = versions[trigger]
         _gather(pending, channels, task.writes, task.name)
-    if state.consumers:
-        for trigger in {trigger for task in tasks for trigger in task.triggers if trigger in state.consumers}:
+    if program.consumers:
+        for trigger in program.consumers.intersection([key for task in tasks for key in task.triggers]):
             if channels[trigger].consume():
                 versions[trigger] = version
                 changed.add(trigger)
@@ -113,10 +107,10 @@ def apply_writes(
                 versions[key] = version
                 changed.add(key)
                 _arm(state, key, channel)
-    if state.finishers and not any(
+    if program.finishers and not any(
         key in program.trigger_to_nodes and channels[key].is_available() for key in changed
     ):
-        for key in state.finishers:
+        for key in program.finishers:
             if channels[key].finish():
                 versions[key] = version
                 changed.add(key)
@@ -152,6 +146,9 @@ def next_tasks(
     Args:
         read: False leaves out the inputs, for who only wants to look.
     """
+    updated = state.updated
+    if updated is not None and TASKS not in updated and program.trigger_to_nodes.keys().isdisjoint(updated):
+        return []
     tasks = _packets(program, state, checkpoint_id, ns, steps.step)
     for name in _candidates(program, state):
         node = program.nodes[name]

@@ -231,9 +231,8 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
             if isinstance(outcome, Drained):
                 raise GraphDrained(outcome.reason) if r.own_control else DrainSignal(outcome.reason)
     r.paused = True
-    for outcome in outcomes:
-        if isinstance(outcome, Paused):
-            r.interrupts.extend(r.answers.open_of(outcome.interrupts))
+    asked = [outcome.interrupts for outcome in outcomes if isinstance(outcome, Paused)]
+    r.interrupts = [question for questions in asked for question in r.answers.open_of(questions)]
     _show_finished(r)
     yield from r.journal.leave(records)
     r.tasks = []

@@ -30,8 +30,8 @@ def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewC
         "versions_seen": {name: dict(seen) for name, seen in r.state.seen.items()},
         "updated_channels": sorted(changed),
     }
-    fresh = frozenset(changed | r.unsaved)
-    r.unsaved = set()
+    fresh = r.unsaved.union(changed)
+    r.unsaved = frozenset()
     r.parent_id, r.checkpoint_id, r.metadata = parent, identity, metadata
     return NewCheckpoint(r.ns, checkpoint, metadata, parent, number, fresh)  # type: ignore[arg-type]
 

@@ -40,7 +40,9 @@ class Workers:
         self.active = 0
         self.queue: deque[Work] = deque()
         self.coming = False
-        self.room = threading.Condition(threading.Lock())
+        self.lock = threading.Lock()
+        self.room = threading.Condition(self.lock) if self.strict else None
+        """Told when a slot is freed, under an explicit limit."""
 
     def submit(self, work: Work) -> None:
         """Queues work and sees to it that a thread comes for it."""
@@ -52,7 +54,7 @@ class Workers:
     def _serve(self) -> None:
         self.coming = False
         while True:
-            with self.room:
+            with self.lock:
                 if self.active >= self.limit:
                     return
                 work = self._next()
@@ -74,14 +76,14 @@ class Workers:
 
     def take(self) -> None:
         """Takes a slot for code that runs right here, whether there is room or not."""
-        with self.room:
+        with self.lock:
             self.active += 1
 
     def give_back(self) -> None:
         """Frees a slot."""
-        with self.room:
+        with self.lock:
             self.active -= 1
-            if self.strict:
+            if self.room is not None:
                 self.room.notify_all()
             more = bool(self.queue) and not self.coming and self.active < self.limit
             self.coming = self.coming or more
@@ -93,8 +95,8 @@ class Workers:
 
         Under an explicit limit it waits for room; somebody who has it will end or make a call.
         """
-        with self.room:
-            while self.strict and self.active >= self.limit:
+        with self.lock:
+            while self.room is not None and self.active >= self.limit:
                 if work not in self.queue:
                     return False
                 self.room.wait(0.05)
