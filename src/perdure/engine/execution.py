@@ -165,6 +165,7 @@ class _Execution:
         """The nested run begins: other calls of its caller are not alone any more."""
         if self.nested is not None:
             self.nested.scope.frame.inner += 1
+            self.nested.scope.frame.run.tell.nested_began(self.run)
 
     def leave(self) -> None:
         """The nested run has ended."""
@@ -175,6 +176,7 @@ class _Execution:
         """Notes in the caller's books how a nested run failed, and gives what is stored of it."""
         if self.nested is None:
             return None
+        self.nested.scope.frame.run.tell.nested_ended(self.run, error)
         if isinstance(error, Exception) and not is_invalid_resume(error):
             self.nested.scope.frame.failed[self.nested.call.id] = error
             return self._batch(Error(error))
@@ -186,6 +188,7 @@ class _Execution:
         """Notes in the caller's books that a nested run finished, and gives what is stored of it."""
         if self.nested is None:
             return None
+        self.nested.scope.frame.run.tell.nested_ended(self.run, None)
         return self._batch(Value(read_channels(self.run.state.channels, self.run.output_keys)))
 
     def _batch(self, outcome: Value | Error) -> Batch | None:

@@ -24,6 +24,9 @@ _NOT_SHOWN = frozenset(
     )
 )  # fmt: skip
 
+_UNNAMED = "LangGraph"
+"""The documented name of graphs that were given none."""
+
 
 class Report:
     """The voice of one run."""
@@ -35,6 +38,22 @@ class Report:
 
     def _emit(self, mode: str, payload: Any) -> None:
         self.run.sink.emit(self.run.stream_ns, mode, payload)
+
+    # nested runs ------------------------------------------------------------------------
+
+    def nested_began(self, nested: Run) -> None:
+        """Code of this run has called a workflow. That has a name of its own where the code is an
+        entrypoint's; in a graph it is known by the node."""
+        run = self.run
+        if run.sink.runs:
+            name = nested.program.name if run.program.entrypoint else _UNNAMED
+            told = {"event": "started", "parent": run.stream_ns, "name": None if name == _UNNAMED else name}
+            run.sink.emit(nested.stream_ns, "runs", told)
+
+    def nested_ended(self, nested: Run, error: BaseException | None) -> None:
+        """A workflow that code of this run called has ended, by an error or a signal if there is one."""
+        if self.run.sink.runs:
+            self.run.sink.emit(nested.stream_ns, "runs", {"event": "ended", "error": error})
 
     # values -----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from perdure.engine.tasks import SCHEDULED, Outcome
 from perdure.errors import MissingThreadIdError, ThreadBusyError
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest
-from perdure.stream.sink import DEAF, Sink
+from perdure.stream.sink import DEAF, Relay, Sink
 from perdure.types import Durability
 
 if TYPE_CHECKING:
@@ -117,12 +117,19 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
     nested = None
     if scope is not None:
         nested = _nest(run, scope, setup, saves_above=saves_above)
-        run.sink = sink or (above.sink if above is not None and above.sink.depth else DEAF)
         run.stream_ns = _stream_ns(run.ns if run.ns else scope.frame.ns)
+        run.sink = _listeners(sink, scope.frame.run.sink, run.stream_ns)
     else:
         run.sink = sink or DEAF
     run.guest = guest_of(run)
     return run, nested
+
+
+def _listeners(own: Sink | None, above: Sink, ns: tuple[str, ...]) -> Sink:
+    """Who hears of a nested run: who streams it, and the listeners above that want all depths."""
+    if not above.depth:
+        return own or DEAF
+    return above if own is None else Relay(own, above, ns)
 
 
 def _ambient() -> Scope | None:

@@ -63,5 +63,31 @@ class Sink:
             self.notify()
 
 
+class Relay(Sink):
+    """The listeners of a nested run that its caller streams, and with them those of the runs
+    above, who hear of it as well.
+
+    Args:
+        own: The caller's.
+        above: Those of the run above, which want events of nested runs.
+        ns: Namespace of the nested run.
+    """
+
+    __slots__ = ("above", "ns", "own")
+
+    def __init__(self, own: Sink, above: Sink, ns: Namespace) -> None:
+        super().__init__(own.modes | above.modes, depth=True, live=own.live)
+        self.own = own
+        self.above = above
+        self.ns = ns
+
+    def emit(self, ns: Namespace, mode: str, payload: Any) -> None:
+        """Queues an event for all who want it."""
+        if mode in self.above.modes:
+            self.above.emit(ns, mode, payload)
+        if mode in self.own.modes and (self.own.depth or ns == self.ns):
+            super().emit(ns, mode, payload)
+
+
 DEAF = Sink()
 """The sink of a run that nobody watches."""
