@@ -99,7 +99,6 @@ class AsyncDriver(Carrier):
         finally:
             if self.live:
                 sink.notify = None
-            self.run.close()
 
     # waking -----------------------------------------------------------------------------
 

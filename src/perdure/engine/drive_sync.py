@@ -90,7 +90,6 @@ class SyncDriver(Carrier):
         finally:
             if self.live:
                 sink.notify = None
-            self.run.close()
 
     def _events(self) -> Iterator[Event]:
         while self.sink.queue and not self.leaving and not self.shared:

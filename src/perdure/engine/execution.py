@@ -240,6 +240,7 @@ def invoke(workflow: Workflow, call: Call) -> Any:
     finally:
         execution.leave()
     execution.keep(execution.finished())
+    execution.run.close()
     visit.tell("end", result)
     return result
 
@@ -268,6 +269,7 @@ async def ainvoke(workflow: Workflow, call: Call) -> Any:
     finally:
         execution.leave()
     await execution.akeep(execution.finished())
+    execution.run.close()
     await visit.atell("end", result)
     return result
 
@@ -328,6 +330,7 @@ def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
         events.close()  # type: ignore[attr-defined]
         execution.leave()
     execution.keep(execution.finished())
+    execution.run.close()
     visit.tell("end", result)
 
 
@@ -361,4 +364,5 @@ async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
         await events.aclose()  # type: ignore[attr-defined]
         execution.leave()
     await execution.akeep(execution.finished())
+    execution.run.close()
     await visit.atell("end", result)

@@ -64,8 +64,8 @@ class Guest(Protocol):
         """Sets the guest's context variables for the frame's code, which is called next, here."""
         ...
 
-    def saw(self, message: Any) -> None:
-        """The frame's code has shown this message itself."""
+    def saw(self, message_id: str | None) -> None:
+        """User code has shown the message of this id itself."""
         ...
 
 

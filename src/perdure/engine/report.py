@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.engine.live import Run
     from perdure.engine.program import Write
     from perdure.engine.scope import Frame
+    from perdure.messages import MessageWriter
 
 _NOT_SHOWN = frozenset(
     (
@@ -160,7 +161,7 @@ class Report:
         if self.run.sink.messages or self.run.sink.blocks:
             self.whole_message(message, dict(frame.config.get("metadata") or {}))
             if self.run.guest is not None:
-                self.run.guest.saw(message)
+                self.run.guest.saw(getattr(message, "id", None))
 
     def whole_message(self, message: Any, metadata: dict[str, Any]) -> None:
         """A complete message is shown; `blocks` has it as it is, too."""
@@ -168,6 +169,23 @@ class Report:
             self._emit("messages", (message, metadata))
         if self.run.sink.blocks:
             self._emit("blocks", (message, metadata))
+
+    def message_writer(self, frame: Frame, id: str, about: Mapping[str, Any]) -> MessageWriter:
+        """A writer for a message that user code shows piece by piece."""
+        from perdure.messages import MessageWriter
+
+        sink, ns = self.run.sink, self.run.stream_ns
+        chunks = events = None
+        if sink.messages or sink.blocks:
+            metadata = dict(frame.config.get("metadata") or {})
+            named = {**metadata, "run_id": id}
+            if self.run.guest is not None:
+                self.run.guest.saw(id)
+            if sink.messages:
+                chunks = lambda chunk: sink.emit(ns, "messages", (chunk, metadata))  # noqa: E731
+            if sink.blocks:
+                events = lambda event: sink.emit(ns, "blocks", (event, named))  # noqa: E731
+        return MessageWriter(id, chunks=chunks, events=events, about=about)
 
     # checkpoints ------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perdure.engine.action import Action
     from perdure.engine.live import Run
     from perdure.engine.program import Write
+    from perdure.messages import MessageWriter
     from perdure.types import RetryPolicy, StreamWriter
 
 logger = logging.getLogger("perdure")
@@ -362,6 +363,10 @@ class Scope:
     def message(self, message: Any) -> None:
         """Tells the listeners of `messages` about a message."""
         self.frame.run.tell.message(self.frame, message)
+
+    def message_writer(self, id: str | None, about: Mapping[str, Any]) -> MessageWriter:
+        """A writer of one message for the listeners of `messages`; it works on any thread."""
+        return self.frame.run.tell.message_writer(self.frame, id or self.new_id(), about)
 
     def new_id(self) -> str:
         """An id that is the same again when this code is replayed."""
