@@ -12,9 +12,10 @@ from perdure.context import current_scope
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from perdure.messages import MessageWriter
     from perdure.store.base import BaseStore
 
-__all__ = ["RunnableConfig", "get_config", "get_store", "get_stream_writer"]
+__all__ = ["RunnableConfig", "get_config", "get_message_writer", "get_store", "get_stream_writer"]
 
 
 class RunnableConfig(TypedDict, total=False):
@@ -52,3 +53,21 @@ def get_stream_writer() -> Callable[[Any], None]:
     Raises ContextError outside of a run.
     """
     return current_scope().writer
+
+
+def get_message_writer(
+    *, id: str | None = None, provider: str | None = None, model: str | None = None
+) -> MessageWriter:
+    """Shows a message piece by piece to whoever reads the run's messages, as it comes from a model.
+
+    For clients that are no chat models of LangChain; those stream by themselves. Without a
+    reader nothing is shown, and the message is there all the same.
+
+    Args:
+        id: Of the message; else one is made that is the same again when this code is replayed.
+        provider, model: Who writes, for readers of content-block events.
+
+    Raises ContextError outside of a run.
+    """
+    about = {key: value for key, value in (("provider", provider), ("model", model)) if value is not None}
+    return current_scope().message_writer(id, about)

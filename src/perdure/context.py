@@ -7,7 +7,7 @@ like find their run through it. Nothing else of a run travels hidden.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ from perdure.errors import ContextError
 
 if TYPE_CHECKING:
     from perdure.config import RunnableConfig
+    from perdure.messages import MessageWriter
     from perdure.runtime import Runtime
     from perdure.types import StreamWriter
 
@@ -45,6 +46,10 @@ class Scope(Protocol):
 
     def message(self, message: Any) -> None:
         """Tells the listeners of `messages` about a message."""
+        ...
+
+    def message_writer(self, id: str | None, about: Mapping[str, Any]) -> MessageWriter:
+        """A writer that shows one message to the listeners of `messages`, piece by piece."""
         ...
 
     def new_id(self) -> str:

@@ -129,7 +129,7 @@ def test_a_model_error_closes_its_message() -> None:
     data = events_of(one(ask))
     assert kinds(data) == ["message-start", "content-block-start", "content-block-delta", "error"]
     assert data[-1][0]["message"] == "cut"
-    assert isinstance(data[-1][0]["exception"], ConnectionError)
+    assert isinstance(data[-1][0]["error"], ConnectionError)
 
 
 def test_a_stream_that_is_left_closes_its_message() -> None:

@@ -14,7 +14,7 @@ FLOORS = (
     ("errors", "ids", "interrupts", "typing", "version", "warnings"),
     ("types", "config", "constants", "context", "parts", "policies", "serde"),
     ("channels", "cache", "store", "stream", "managed"),
-    ("runtime", "checkpoint", "ext"),
+    ("runtime", "checkpoint", "ext", "messages"),
     ("engine",),
     ("inspection",),
     ("workflow",),

@@ -84,7 +84,7 @@ class LangChain:
         else:
             _set_config_context(config)
 
-    def saw(self, message: Any) -> None:
+    def saw(self, message_id: str | None) -> None:
         """A message that user code showed itself is not shown once more when it is returned."""
-        if getattr(message, "id", None):
-            self.shown.add(message.id)
+        if message_id is not None:
+            self.shown.add(message_id)

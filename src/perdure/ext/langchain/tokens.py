@@ -138,7 +138,7 @@ class _Call:
         if self.blocks is not None:
             self.blocks.drop()
         if self.blocks is not None or self.events:
-            self._emit(({"event": "error", "message": str(error), "exception": error},))
+            self._emit(({"event": "error", "message": str(error), "error": error},))
 
     def _emit(self, events: Any) -> None:
         sink, ns = self.tokens.sink, self.tokens.ns
