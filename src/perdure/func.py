@@ -6,9 +6,9 @@ import functools
 import inspect
 import typing
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from perdure.channels import EphemeralValue, LastValue, Topic
 from perdure.context import current_scope
@@ -22,12 +22,23 @@ from perdure.types import CachePolicy, Command, RetryPolicy, Send
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 from perdure.workflow import Workflow
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 __all__ = ["TaskFunction", "entrypoint", "task"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
+
+
+if TYPE_CHECKING:
+
+    class TaskFuture(Future[T]):
+        """What a task call gives: sync code asks `result()`, a coroutine awaits it."""
+
+        def __await__(self) -> Generator[Any, None, T]: ...
 
 
 class TaskFunction(Generic[P, T]):
@@ -39,7 +50,7 @@ class TaskFunction(Generic[P, T]):
 
     def __init__(
         self,
-        func: Callable[P, T],
+        func: Callable[P, Awaitable[T]] | Callable[P, T],
         *,
         name: str | None = None,
         retry_policy: Sequence[RetryPolicy] = (),
@@ -53,7 +64,7 @@ class TaskFunction(Generic[P, T]):
         self.key = key
         functools.update_wrapper(self, self.func)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture[T]:
         """Starts the task, or finds what it returned before the workflow was resumed.
 
         Raises:
@@ -61,7 +72,8 @@ class TaskFunction(Generic[P, T]):
             RuntimeError: The task is async and the workflow runs sync.
             NonDeterminismError: The workflow's code does not match its record.
         """
-        return current_scope().call(self, args, kwargs)
+        future: TaskFuture[T] = current_scope().call(self, args, kwargs)
+        return future
 
     def options(self, *, key: str | None = None) -> TaskFunction[P, T]:
         """The same task with settings for the calls made through it.
@@ -82,7 +94,7 @@ class TaskFunction(Generic[P, T]):
         return f"<task {self.action.name!r}>"
 
 
-def _named(func: Callable[P, T], name: str | None) -> Callable[P, T]:
+def _named(func: Callable[..., Any], name: str | None) -> Callable[..., Any]:
     """The function under its task's name; a bound method is wrapped, so that its class is left alone."""
     if name is None:
         return func
@@ -96,6 +108,13 @@ def _named(func: Callable[P, T], name: str | None) -> Callable[P, T]:
     return func
 
 
+class _MakeTask(Protocol):
+    @overload
+    def __call__(self, func: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
+    @overload
+    def __call__(self, func: Callable[P, T], /) -> TaskFunction[P, T]: ...
+
+
 @overload
 def task(
     func: None = None,
@@ -105,11 +124,13 @@ def task(
     cache_policy: CachePolicy[Any] | None = None,
     timeout: Any = None,
     **deprecated: Any,
-) -> Callable[[Callable[P, T]], TaskFunction[P, T]]: ...
+) -> _MakeTask: ...
+@overload
+def task(func: Callable[P, Awaitable[T]], **options: Any) -> TaskFunction[P, T]: ...
 @overload
 def task(func: Callable[P, T], **options: Any) -> TaskFunction[P, T]: ...
 def task(
-    func: Callable[P, T] | None = None,
+    func: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
@@ -136,7 +157,7 @@ def task(
     _refuse_unknown("task", deprecated)
     _refuse_timeout("task", timeout)
 
-    def make(function: Callable[P, T]) -> TaskFunction[P, T]:
+    def make(function: Callable[..., Any]) -> TaskFunction[..., Any]:
         if not callable(function):
             raise TypeError(f"@task takes a function, not {function!r}")
         return TaskFunction(function, name=name, retry_policy=policies, cache_policy=cache_policy)
@@ -173,16 +194,6 @@ def _refuse_timeout(what: str, timeout: Any) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Final(Generic[R, S]):
-    """What an entrypoint returns when its caller and its next run are to get different values."""
-
-    value: R
-    """For the caller."""
-    save: S
-    """For `previous` of the next run on the thread."""
-
-
 class entrypoint:
     """Makes a function a workflow: it runs on a thread, pauses, fails and goes on where it was.
 
@@ -206,7 +217,14 @@ class entrypoint:
         NotImplementedError: The function is a generator.
     """
 
-    final = _Final
+    @dataclass(frozen=True, kw_only=True)
+    class final(Generic[R, S]):
+        """Returned by an entrypoint whose caller and whose next run are to get different values."""
+
+        value: R
+        """For the caller."""
+        save: S
+        """For `previous` of the next run on the thread."""
 
     def __init__(
         self,
@@ -320,7 +338,7 @@ def _write_input(given: Any) -> Sequence[Write]:
 
 
 def _write_output(output: Any) -> Sequence[Write]:
-    if isinstance(output, _Final):
+    if isinstance(output, entrypoint.final):
         return ((END, output.value), (PREVIOUS, output.save))
     return ((END, output), (PREVIOUS, output))
 
@@ -349,9 +367,9 @@ def _types_of(func: Callable[..., Any]) -> tuple[Any, Any, Any]:
         hints = dict(getattr(target, "__annotations__", {}))
     first = next(iter(inspect.signature(func).parameters))
     returned = hints.get("return", Any)
-    if returned is _Final:
+    if returned is entrypoint.final:
         return hints.get(first, Any), Any, Any
-    if typing.get_origin(returned) is _Final:
+    if typing.get_origin(returned) is entrypoint.final:
         arguments = typing.get_args(returned)
         if len(arguments) != 2:
             raise TypeError(
