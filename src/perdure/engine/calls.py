@@ -150,25 +150,30 @@ class Ledger:
         """
         ledger = cls()
         for task_id, channel, value in writes:
-            if channel == SCHEDULED and isinstance(value, list):
-                ledger.dropped.update(value)
-            info = infos.get(task_id)
-            if info is None:
+            if channel == SCHEDULED:
+                ledger._note_scheduled(task_id, value)
+            elif task_id not in infos:
                 continue
-            if channel == RETURN:
+            elif channel == RETURN:
                 ledger.outcomes[task_id] = Value(value)
             elif channel == ERROR:
                 ledger.outcomes.setdefault(task_id, Error(value))
             elif channel == INTERRUPT and still_open(value):
                 ledger.outcomes.setdefault(task_id, Paused(tuple(value)))
-            elif channel == SCHEDULED and isinstance(value, str):
-                ledger.namespaces[task_id] = value
         for call_id, info in infos.items():
             ledger.infos[call_id] = info
             ledger.by_caller.setdefault(info.caller, []).append(call_id)
             if call_id in ledger.outcomes:
                 ledger.places[info.caller, info.branch, info.seq] = call_id
         return ledger
+
+    def _note_scheduled(self, task_id: str, value: str | list[str]) -> None:
+        """Of a nested run: the namespace it has begun in. Of a task that did not finish: the failed
+        calls that are to be tried again."""
+        if isinstance(value, str):
+            self.namespaces[task_id] = value
+        else:
+            self.dropped.update(value)
 
     def find(self, call: Call) -> Outcome | None:
         """The recorded outcome of a call, None when it has to run."""
