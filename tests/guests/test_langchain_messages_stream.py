@@ -419,3 +419,19 @@ def test_a_nested_graph_on_a_thread_of_its_own_keeps_its_tokens(drive: Any) -> N
 
     assert read(drive, one(node)) == []
     assert seen == WORDS
+
+
+def test_readers_above_hear_a_nested_graph_that_is_streamed(drive: Any) -> None:
+    """With `subgraphs`; its message is not shown once more by the node that returns it."""
+    seen: list[str] = []
+    child = one(ask)
+
+    def node(state: Any) -> Any:
+        for mode, data in child.stream({"messages": "hi"}, stream_mode=["messages", "values"]):
+            if mode == "messages":
+                seen.append(data[0].content)
+        return data
+
+    items = read(drive, one(node, "outer"), subgraphs=True)
+    assert said([data for ns, data in items if ns]) == seen == WORDS
+    assert [data[0].type for ns, data in items if not ns] == ["human"]

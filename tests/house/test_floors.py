@@ -14,7 +14,7 @@ FLOORS = (
     ("errors", "ids", "interrupts", "typing", "version", "warnings"),
     ("types", "config", "constants", "context", "parts", "policies", "serde"),
     ("channels", "cache", "store", "stream", "managed"),
-    ("runtime", "checkpoint", "ext", "messages"),
+    ("runtime", "checkpoint", "ext", "messages", "callbacks"),
     ("engine",),
     ("inspection",),
     ("workflow",),

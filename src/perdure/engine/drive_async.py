@@ -311,6 +311,9 @@ class AsyncDriver(Carrier):
     async def _now(self, effect: Now) -> tuple[float, int]:
         return time.monotonic(), time.time_ns()
 
+    async def _tell(self, effect: Tell) -> None:
+        await effect.visit.atell(effect.moment, effect.value)
+
     # tasks ------------------------------------------------------------------------------
 
     async def _carry_task(self, task: Task) -> None:
@@ -565,6 +568,7 @@ _PERFORM: dict[type[Effect[Any]], Callable[[AsyncDriver, Any], Awaitable[Any]]] 
     Cancel: AsyncDriver._cancel,
     Wait: AsyncDriver._wait,
     Now: AsyncDriver._now,
+    Tell: AsyncDriver._tell,
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perdure.engine.carry import Carrier, resolve_future
-from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Wait
+from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Tell, Wait
 from perdure.engine.futures import CallFuture, CallWork
 from perdure.engine.live import Run
 from perdure.engine.run import run as loop
@@ -174,6 +174,9 @@ class SyncDriver(Carrier):
     def _now(self, effect: Now) -> tuple[float, int]:
         return time.monotonic(), time.time_ns()
 
+    def _tell(self, effect: Tell) -> None:
+        effect.visit.tell(effect.moment, effect.value)
+
     # calls ------------------------------------------------------------------------------
 
     def refuse(self, job: Job) -> None:
@@ -202,6 +205,7 @@ _PERFORM: dict[type[Effect[Any]], Callable[[SyncDriver, Any], Any]] = {
     Cancel: SyncDriver._cancel,
     Wait: SyncDriver._wait,
     Now: SyncDriver._now,
+    Tell: SyncDriver._tell,
 }
 
 

@@ -107,7 +107,7 @@ class Invoke(Effect[Any]):
 
 @dataclass(slots=True)
 class Tell(Effect[None]):
-    """Of an attempt: tell the guest of a moment."""
+    """Of an attempt, or of a run: tell the guest of a moment."""
 
     visit: Visit
     moment: Moment

@@ -52,6 +52,10 @@ class Guest(Protocol):
         """A visit of the run itself, under the workflow's name; None when nobody listens."""
         ...
 
+    def visit_resume(self) -> Visit | None:
+        """A visit of the moment at which the run goes on from where its thread stopped."""
+        ...
+
     def visit(self, frame: Frame) -> Visit | None:
         """Makes the frame's config for its next attempt, and gives a visit of it."""
         ...

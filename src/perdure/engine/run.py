@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.checkpoint.port import Record, ThreadChanged
-from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Wait
+from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Tell, Wait
 from perdure.engine.live import Run
 from perdure.engine.opening import Opening, open_run
 from perdure.engine.outcomes import noted, unstorable
@@ -106,6 +106,10 @@ def _begin(r: Run) -> Steps[None]:
     if opening.claimed:
         r.hold.held = True
     opening.announce(r)
+    if opening.resumed and r.guest is not None:
+        visit = r.guest.visit_resume()
+        if visit is not None:
+            yield Tell(visit, "begin")
 
 
 def _load(r: Run) -> Steps[Opening]:

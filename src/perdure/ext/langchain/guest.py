@@ -14,11 +14,14 @@ from langchain_core.callbacks.manager import CallbackManager
 from langchain_core.runnables.config import RunnableConfig, _set_config_context, var_child_runnable_config
 
 from perdure.ext.langchain.callbacks import Callbacks, Listener, configured, quiet, traces, with_listeners
-from perdure.ext.langchain.scan import scan_of
+from perdure.ext.langchain.lifecycle import ResumeVisit, graph_handlers
+from perdure.ext.langchain.scan import Shown, scan_of
 from perdure.ext.langchain.streaming import listeners_of
 from perdure.ext.langchain.visits import BranchVisit, FrameVisit, RunVisit
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from perdure.engine.live import Run
     from perdure.engine.program import Branch
     from perdure.engine.scope import Frame
@@ -33,12 +36,12 @@ class LangChain:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        above = run.parent.run.guest if run.parent is not None and run.parent.run.sink is run.sink else None
-        self.shown: set[str] = above.shown if isinstance(above, LangChain) else set()
-        """Ids of messages that the run's listeners have seen."""
+        self.shown = _shown(run)
         self.listeners: list[Listener] = listeners_of(run, self.shown)
         self.callbacks: Callbacks = with_listeners(run.config.get("callbacks"), self.listeners)
         """Under which the run's nodes are; once the run is visited, beneath its chain run."""
+        self.run_id: UUID | None = None
+        """Of the run's chain run, once it has begun."""
 
     def visit_run(self, name: str) -> RunVisit | None:
         """A chain run for the run; None when no handler wants to hear of it."""
@@ -46,6 +49,11 @@ class LangChain:
         if not traces(configured(CallbackManager, self.callbacks, config)):
             return None
         return RunVisit(self, name)
+
+    def visit_resume(self) -> ResumeVisit | None:
+        """The run goes on from where its thread stopped; None when no handler wants to hear of it."""
+        handlers = graph_handlers(self.callbacks)
+        return ResumeVisit(self.run, handlers, self.run_id) if handlers else None
 
     def visit(self, frame: Frame) -> FrameVisit | None:
         """Makes the frame's config; a visit where handlers listen or messages are looked for."""
@@ -88,3 +96,13 @@ class LangChain:
         """A message that user code showed itself is not shown once more when it is returned."""
         if message_id is not None:
             self.shown.add(message_id)
+
+
+def _shown(run: Run) -> Shown:
+    """The ids of messages that the run's listeners have had; those above know what they hear from here."""
+    above = run.parent.run if run.parent is not None else None
+    if above is None or not isinstance(above.guest, LangChain):
+        return Shown()
+    if above.sink is run.sink:
+        return above.guest.shown
+    return Shown(above.guest.shown if above.sink.depth else None)

@@ -17,7 +17,25 @@ if TYPE_CHECKING:
     from perdure.engine.scope import Frame
 
 
-def scan_of(frame: Frame, shown: set[str]) -> Scan | None:
+class Shown:
+    """Ids of the messages that a run's listeners have had."""
+
+    def __init__(self, above: Shown | None = None) -> None:
+        self._ids: set[str] = set()
+        self._above = above
+        """Of the listeners above, who hear of this run as well."""
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._ids
+
+    def add(self, message_id: str) -> None:
+        """Notes a message."""
+        self._ids.add(message_id)
+        if self._above is not None:
+            self._above.add(message_id)
+
+
+def scan_of(frame: Frame, shown: Shown) -> Scan | None:
     """Looks for messages in what a frame returns; None where nobody wants to see them."""
     sink = frame.run.sink
     if not (sink.messages or sink.blocks) or TAG_HIDDEN in (frame.config.get("tags") or ()):
@@ -31,7 +49,7 @@ class Scan:
     Messages of the frame's input are not, nor are those that a model has streamed.
     """
 
-    def __init__(self, frame: Frame, shown: set[str]) -> None:
+    def __init__(self, frame: Frame, shown: Shown) -> None:
         self.frame = frame
         self.shown = shown
         self.given = {message.id for part in _inputs(frame) for message in messages_in(part) if message.id}

@@ -15,9 +15,10 @@ from perdure.ext.langchain.tools import ToolCalls
 
 if TYPE_CHECKING:
     from perdure.engine.live import Run
+    from perdure.ext.langchain.scan import Shown
 
 
-def listeners_of(run: Run, shown: set[str]) -> list[Listener]:
+def listeners_of(run: Run, shown: Shown) -> list[Listener]:
     """Handlers for the streams that somebody reads of this run.
 
     Args:

@@ -19,6 +19,7 @@ from perdure.ext.langchain.callbacks import Listener
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from perdure.ext.langchain.scan import Shown
     from perdure.stream.sink import Namespace, Sink
 
 _NOT_STREAMED = frozenset((TAG_NOSTREAM, "langsmith:nostream"))
@@ -29,7 +30,7 @@ class Tokens(Listener):
 
     of_models = True
 
-    def __init__(self, sink: Sink, ns: Namespace, shown: set[str]) -> None:
+    def __init__(self, sink: Sink, ns: Namespace, shown: Shown) -> None:
         self.sink = sink
         self.ns = ns
         self.shown = shown

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
 
 from perdure.ext.langchain.callbacks import Callbacks, Listener, configured
+from perdure.ext.langchain.lifecycle import AsyncGraphCallbacks, GraphCallbacks, graph_handlers, interrupted
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -101,6 +102,25 @@ class RunVisit(ChainVisit):
         """Nodes are children of this chain run."""
         super().begun(chain)
         self.guest.callbacks = chain.get_child()
+        self.guest.run_id = chain.run_id
+
+    def tell(self, moment: Moment, value: Any = None) -> None:
+        """Reports a moment to the handlers, on this thread; of a pause before its end."""
+        if moment == "end" and self._paused:
+            event = interrupted(self.guest.run, self.guest.run_id)
+            GraphCallbacks(graph_handlers(self.chain)).on_interrupt(event)
+        super().tell(moment, value)
+
+    async def atell(self, moment: Moment, value: Any = None) -> None:
+        """Reports a moment to the handlers, on the event loop; of a pause before its end."""
+        if moment == "end" and self._paused:
+            event = interrupted(self.guest.run, self.guest.run_id)
+            await AsyncGraphCallbacks(graph_handlers(self.chain)).on_interrupt(event)
+        await super().atell(moment, value)
+
+    @property
+    def _paused(self) -> bool:
+        return self.guest.run.paused and self.guest.run.parent is None
 
 
 class FrameVisit:
