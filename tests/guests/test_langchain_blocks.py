@@ -153,6 +153,13 @@ def test_a_model_without_streaming_is_shown_whole() -> None:
     assert [message.content for message, _ in events_of(one(ask))] == ["whole"]
 
 
+def test_an_older_langchain_shows_the_whole_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot make events of chunks, a message is shown when all is said."""
+    monkeypatch.setattr("perdure.ext.langchain.blocks.achunks_to_events", None)
+    data = events_of(one(lambda state: {"messages": [Chat().invoke("hi")]}))
+    assert [message.content for message, _ in data] == ["hello world"]
+
+
 def test_a_nested_stream_of_messages_has_chunks() -> None:
     """The shape is the inner reader's, whoever reads the run around it."""
     child = one(lambda state: {"messages": [Chat().invoke("hi")]})

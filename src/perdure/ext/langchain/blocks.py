@@ -11,8 +11,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator
 from typing import Any
 
-from langchain_core.language_models._compat_bridge import achunks_to_events
 from langchain_core.outputs import ChatGenerationChunk
+
+try:
+    from langchain_core.language_models._compat_bridge import achunks_to_events
+except ImportError:  # An older LangChain: what a model says is shown when it has said all.
+    achunks_to_events = None  # type: ignore[assignment]
+
+
+def blocks_of(message_id: str) -> Blocks | None:
+    """The events of a message; None where LangChain cannot make them."""
+    return None if achunks_to_events is None else Blocks(message_id)
 
 
 class Blocks:
@@ -23,6 +32,7 @@ class Blocks:
     def __init__(self, message_id: str) -> None:
         self._chunks: deque[ChatGenerationChunk] = deque()
         self._ended = False
+        assert achunks_to_events is not None
         self._events: Any = achunks_to_events(self._come(), message_id=message_id)
         self._asked: Any = None
 

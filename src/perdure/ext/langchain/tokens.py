@@ -13,7 +13,7 @@ from uuid import UUID
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 
 from perdure.constants import TAG_NOSTREAM
-from perdure.ext.langchain.blocks import Blocks
+from perdure.ext.langchain.blocks import Blocks, blocks_of
 from perdure.ext.langchain.callbacks import Listener
 
 if TYPE_CHECKING:
@@ -87,15 +87,16 @@ class Tokens(Listener):
 class _Call:
     """One call of a model. Its first piece decides whether the pieces are chunks or events."""
 
-    __slots__ = ("blocks", "events", "metadata", "named", "run_id", "tokens")
+    __slots__ = ("blocks", "chunks", "events", "metadata", "named", "run_id", "tokens")
 
     def __init__(self, tokens: Tokens, run_id: UUID, metadata: dict[str, Any]) -> None:
         self.tokens = tokens
         self.run_id = run_id
         self.metadata = metadata
         self.named = {**metadata, "run_id": str(run_id)} if tokens.sink.blocks else metadata
+        self.chunks = False
         self.blocks: Blocks | None = None
-        """Made with the first chunk."""
+        """Made with the first chunk, where somebody reads events."""
         self.events = False
 
     def chunk(self, chunk: ChatGenerationChunk) -> None:
@@ -105,28 +106,29 @@ class _Call:
         sink, ns, message = self.tokens.sink, self.tokens.ns, chunk.message
         if message.id:
             self.tokens.shown.add(message.id)
-        if self.blocks is None:
-            self.blocks = Blocks(message.id or f"lc_run--{self.run_id}")
+        if sink.blocks and not self.chunks:
+            self.blocks = blocks_of(message.id or f"lc_run--{self.run_id}")
+        self.chunks = True
         if sink.messages:
             sink.emit(ns, "messages", (message, self.metadata))
-        if sink.blocks:
+        if self.blocks is not None:
             self._emit(self.blocks.push(chunk))
 
     def event(self, event: Any) -> None:
         """Shows an event, unless the same comes as chunks."""
-        if self.blocks is None:
+        if not self.chunks:
             self.events = True
             self._emit((event,))
 
     def end(self, message: BaseMessage | None) -> None:
         """Closes the message; one that did not come in pieces is shown as a whole."""
         sink, ns, shown = self.tokens.sink, self.tokens.ns, self.tokens.shown
-        known = message is None or message.id in shown
+        fresh = message is not None and (self.chunks or message.id not in shown)
         if self.blocks is not None:
             self._emit(self.blocks.end())
-        elif not known and not self.events and sink.blocks:
+        elif fresh and not self.events and sink.blocks:
             sink.emit(ns, "blocks", (message, self.metadata))
-        if self.blocks is None and not known and sink.messages:
+        if fresh and not self.chunks and sink.messages:
             sink.emit(ns, "messages", (message, self.metadata))
         if message is not None and message.id:
             shown.add(message.id)
