@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure.engine.carry import Carrier, resolve_future
 from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Tell, Wait
-from perdure.engine.futures import CallFuture, CallWork
+from perdure.engine.futures import CallFuture, CallWork, TaskWork
 from perdure.engine.live import Run
 from perdure.engine.run import run as loop
 from perdure.engine.scope import Frame, Job
@@ -18,30 +18,6 @@ from perdure.engine.tasks import Cancelled, Finished, Outcome, Task
 from perdure.engine.workers import Workers
 from perdure.errors import CancelSignal
 from perdure.stream.sink import Event
-
-
-class TaskWork:
-    """A node's task to be carried out on a worker thread."""
-
-    __slots__ = ("context", "driver", "task", "token")
-
-    def __init__(self, driver: SyncDriver, task: Task) -> None:
-        self.driver = driver
-        self.task = task
-        self.context = contextvars.copy_context()
-        self.token = [None]
-
-    def claim(self) -> bool:
-        """True for the first who asks."""
-        try:
-            self.token.pop()
-        except IndexError:
-            return False
-        return True
-
-    def run(self) -> None:
-        """Carries the task out and tells the loop."""
-        self.driver.ended.put(self.context.run(self.driver.carry_task, self.task))
 
 
 class SyncDriver(Carrier):
@@ -106,11 +82,12 @@ class SyncDriver(Carrier):
 
     def _start(self, effect: Start) -> None:
         tasks = effect.tasks
-        if len(tasks) == 1 and not self.live and self.run.options.step_timeout is None:
+        alone = len(tasks) == 1 and not self.running
+        if alone and not self.live and self.run.options.step_timeout is None:
             self.ready.append(tasks[0])
             return
         for task in tasks:
-            work = TaskWork(self, task)
+            work = TaskWork(task, self.carry_task, self.ended.put)
             self.works.append(work)
             self.running += 1
             self.workers.submit(work)

@@ -8,31 +8,49 @@ from concurrent.futures import Future
 from typing import Any
 
 from perdure.engine.scope import Job
-from perdure.engine.workers import Workers, threads
+from perdure.engine.tasks import Finished, Task
+from perdure.engine.workers import Once, Workers, threads
 from perdure.errors import GraphBubbleUp
 
 _DEEPEST = 40
 """Calls that may run inside each other on one thread's stack."""
 
 
-class CallWork:
+class TaskWork(Once):
+    """A node's task to be carried out on a thread; `tell` learns how it ended."""
+
+    __slots__ = ("carry", "context", "task", "tell")
+
+    def __init__(
+        self, task: Task, carry: Callable[[Task], Finished], tell: Callable[[Finished], None]
+    ) -> None:
+        super().__init__()
+        self.task = task
+        self.carry = carry
+        self.tell = tell
+        self.context = contextvars.copy_context()
+
+    def run(self) -> None:
+        """Carries the task out; the claimer has taken a slot for it."""
+        self.tell(self.context.run(self.carry, self.task))
+
+
+class CallWork(Once):
     """A call to be carried out on a thread, in a copy of its caller's context."""
 
-    __slots__ = ("carry", "context", "job", "token")
+    __slots__ = ("carry", "context", "job")
 
     def __init__(self, job: Job, carry: Callable[[Job], None]) -> None:
+        super().__init__()
         self.job = job
         self.carry = carry
         self.context = contextvars.copy_context()
-        self.token = [None]
 
     def claim(self) -> bool:
         """True for the first who asks, unless the future was cancelled before."""
-        try:
-            self.token.pop()
-        except IndexError:
-            return False
         future = self.job.future
+        if not super().claim():
+            return False
         return not isinstance(future, Future) or future.set_running_or_notify_cancel()
 
     def run(self) -> None:

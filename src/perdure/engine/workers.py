@@ -31,6 +31,23 @@ class Work(Protocol):
         ...
 
 
+class Once:
+    """Something that only the first who claims it carries out."""
+
+    __slots__ = ("token",)
+
+    def __init__(self) -> None:
+        self.token = [None]
+
+    def claim(self) -> bool:
+        """True for the first who asks."""
+        try:
+            self.token.pop()  # One operation of the interpreter: two threads cannot both succeed.
+        except IndexError:
+            return False
+        return True
+
+
 class Workers:
     """The threads and slots of one root run and of all that is nested in it."""
 
