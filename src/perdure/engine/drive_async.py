@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from perdure.checkpoint.foreign import ForeignSaver
@@ -26,7 +25,7 @@ from perdure.engine.attempt import attempts
 from perdure.engine.carry import Carrier, Resolve, frame_of, resolve_future
 from perdure.engine.drive_sync import known_future, not_begun, start_on_thread
 from perdure.engine.effects import Cancel, Commit, Effect, Invoke, Load, Next, Now, Start, Store, Tell, Wait
-from perdure.engine.futures import CallFuture, CallWork
+from perdure.engine.futures import CallFuture, CallWork, TaskWork
 from perdure.engine.live import Run
 from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
 from perdure.engine.program import Write
@@ -34,6 +33,7 @@ from perdure.engine.run import run as loop
 from perdure.engine.scope import Frame, Job
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers, threads
+from perdure.slotted import replace
 from perdure.stream.sink import Event
 
 _BACKLOG = 64
@@ -55,7 +55,7 @@ class AsyncDriver(Carrier):
         self.ended: deque[Finished] = deque()
         self.waiter: asyncio.Future[None] | None = None
         self.tasks: dict[asyncio.Task[None], Task] = {}
-        self.works: dict[Task, _ThreadTask] = {}
+        self.works: dict[Task, TaskWork] = {}
         self.on_threads = 0
         self.backlog = 0
         self.leaving = False
@@ -172,7 +172,7 @@ class AsyncDriver(Carrier):
     async def _start(self, effect: Start) -> None:
         for task in effect.tasks:
             if _is_sync(task):
-                work = _ThreadTask(self, task)
+                work = TaskWork(task, self.carry_task, self._task_left)
                 self.works[task] = work
                 self.on_threads += 1
                 self.workers.submit(work)
@@ -324,9 +324,12 @@ class AsyncDriver(Carrier):
         outcome, extra = await self._carry_on_loop(frame)
         self._put(Finished(task, outcome, extra))
 
-    def thread_task_ended(self, task: Task, done: Finished) -> None:
-        """On the loop: a node's task on a worker has ended."""
-        self.works.pop(task, None)
+    def _task_left(self, done: Finished) -> None:
+        """On a worker: a node's task has ended."""
+        self._post(self._task_ended, done)
+
+    def _task_ended(self, done: Finished) -> None:
+        self.works.pop(done.task, None)
         self.on_threads -= 1
         self._put(done)
 
@@ -570,32 +573,6 @@ _PERFORM: dict[type[Effect[Any]], Callable[[AsyncDriver, Any], Awaitable[Any]]] 
     Now: AsyncDriver._now,
     Tell: AsyncDriver._tell,
 }
-
-
-class _ThreadTask:
-    """A node's task, all of whose code is sync, on a worker."""
-
-    __slots__ = ("context", "driver", "task", "token")
-
-    def __init__(self, driver: AsyncDriver, task: Task) -> None:
-        self.driver = driver
-        self.task = task
-        self.context = contextvars.copy_context()
-        self.token = [None]
-
-    def claim(self) -> bool:
-        """True for the first who asks."""
-        try:
-            self.token.pop()
-        except IndexError:
-            return False
-        return True
-
-    def run(self) -> None:
-        """Carries the task out and tells the loop."""
-        driver = self.driver
-        done = self.context.run(driver.carry_task, self.task)
-        driver._post(driver.thread_task_ended, self.task, done)
 
 
 class _Slots:
