@@ -11,12 +11,12 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from typing import Any
 
 from perdure.checkpoint.base import CheckpointTuple
 from perdure.checkpoint.port import Batch, CallInfo, Loaded, NewCheckpoint, Record, ThreadChanged
 from perdure.errors import LeaseLostError, ThreadBusyError
+from perdure.slotted import values
 
 CALL = "__call__"
 """Channel under which what lies beside a call's outcome is stored, for want of another place."""
@@ -145,7 +145,7 @@ class ForeignSaver:
         config = _config(batch.thread_id, record.ns, record.checkpoint_id)
         writes = list(record.writes)
         if record.info is not None:
-            writes.append((CALL, list(astuple(record.info))))
+            writes.append((CALL, list(values(record.info))))
         path = (record.path,) if self.takes_path else ()
         return (config, writes, record.task_id, *path)
 

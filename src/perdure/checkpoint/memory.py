@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
@@ -27,11 +26,12 @@ from perdure.checkpoint.retention import kept_of, run_ids_in, thread_ids_of
 from perdure.checkpoint.rows import CheckpointRow, RecordRow
 from perdure.checkpoint.shelf import Shelf, referred
 from perdure.errors import LeaseLostError, ThreadBusyError
+from perdure.slotted import field, slotted
 
 __all__ = ["InMemorySaver", "MemorySaver"]
 
 
-@dataclass(slots=True)
+@slotted
 class _Line:
     """The checkpoints of one namespace."""
 
@@ -51,7 +51,7 @@ class _Line:
         self.head = max(self.checkpoints.values(), key=lambda row: row.seq, default=None)
 
 
-@dataclass(slots=True)
+@slotted
 class _Thread:
     epoch: int = 0
     held: bool = False
@@ -78,7 +78,7 @@ class _Thread:
         self.rows = dict(referred(forms, lambda ids: [(id, *rows[id]) for id in ids]))
 
 
-@dataclass(slots=True)
+@slotted
 class _Store:
     """What savers that stand on the same threads share."""
 

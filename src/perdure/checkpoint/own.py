@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from typing_extensions import override
@@ -37,6 +36,7 @@ from perdure.checkpoint.shelf import Shelf
 from perdure.checkpoint.wire import Wire
 from perdure.errors import MissingThreadIdError, StoreFormatError
 from perdure.serde.codec import Codec
+from perdure.slotted import slotted
 
 __all__ = ["Browse", "OwnSaver", "Stored", "Wanted", "address", "everything"]
 
@@ -49,7 +49,7 @@ def everything(row: CheckpointRow, records: Sequence[RecordRow]) -> Iterable[For
     return forms_of(row.body, records)
 
 
-@dataclass(slots=True)
+@slotted
 class Stored:
     """A checkpoint as it lies in the store, with the rows that it needs."""
 
@@ -61,7 +61,7 @@ class Stored:
     shelf: Shelf
 
 
-@dataclass(slots=True)
+@slotted
 class Browse:
     """What `list` is asked for."""
 

@@ -9,7 +9,6 @@ by identity alone: programs change messages in place and hand them back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import ormsgpack
@@ -30,6 +29,7 @@ from perdure.checkpoint.rows import (
 )
 from perdure.checkpoint.slices import FAN, Mark, Span, Spans, crowded, edit, flat, join
 from perdure.checkpoint.wire import Wire
+from perdure.slotted import field, slotted
 
 __all__ = ["Known", "Lineage", "Placing", "Trace", "plain_mark"]
 
@@ -56,7 +56,7 @@ Traces: TypeAlias = dict[str | None, Trace]
 """By key within the channel's dict; None for the channel's value itself."""
 
 
-@dataclass(slots=True)
+@slotted
 class Lineage:
     """What must hold for rows to be referred to: nothing was removed, nothing failed since."""
 
@@ -66,7 +66,7 @@ class Lineage:
     """A batch that wrote some of the rows has failed."""
 
 
-@dataclass(slots=True)
+@slotted
 class Known:
     """Where the content of one checkpoint and its records lies."""
 

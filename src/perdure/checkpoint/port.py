@@ -15,14 +15,15 @@ What lies in the queue together is committed together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from perdure.slotted import field, slotted
 
 if TYPE_CHECKING:
     from perdure.checkpoint.base import Checkpoint, CheckpointTuple
 
 
-@dataclass(slots=True)
+@slotted
 class CallInfo:
     """What lies beside a call's stored outcome, so that a replay can find and check it."""
 
@@ -44,7 +45,7 @@ class CallInfo:
     """For a nested run: its checkpoint namespace."""
 
 
-@dataclass(slots=True)
+@slotted
 class Record:
     """What one task left behind on one checkpoint."""
 
@@ -57,7 +58,7 @@ class Record:
     info: CallInfo | None = None
 
 
-@dataclass(slots=True)
+@slotted
 class NewCheckpoint:
     """A checkpoint to store, whole, with what is needed to store only what changed."""
 
@@ -71,7 +72,7 @@ class NewCheckpoint:
     """Channels whose value is not that of the parent."""
 
 
-@dataclass(slots=True)
+@slotted
 class Batch:
     """What is to become durable together.
 
@@ -98,7 +99,7 @@ class ThreadChanged(Exception):
     """Another run took and left the thread since it was loaded; load it again. Internal."""
 
 
-@dataclass(slots=True)
+@slotted
 class Loaded:
     """A thread as a run finds it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +14,7 @@ from perdure.checkpoint.port import Batch, CallInfo, NewCheckpoint, Record
 from perdure.checkpoint.rows import CheckpointRow, Form, RecordRow, Row, renumbered
 from perdure.checkpoint.shelf import Shelf
 from perdure.checkpoint.wire import Wire
+from perdure.slotted import field, slotted, values
 
 __all__ = [
     # to rows
@@ -80,7 +80,7 @@ class KnownCheckpoints:
                 known.lineage.stale = True
 
 
-@dataclass(slots=True)
+@slotted
 class Encoded:
     """A batch as rows."""
 
@@ -169,7 +169,7 @@ def _record_row(record: Record, placing: Placing) -> RecordRow:
             error.add_note(f"written to {channel!r}")
             raise
         body += (WRITES_IDX_MAP.get(channel, at), channel, form)
-    info = None if record.info is None else ormsgpack.packb(list(astuple(record.info)))
+    info = None if record.info is None else ormsgpack.packb(values(record.info))
     return RecordRow(record.checkpoint_id, record.task_id, record.path, ormsgpack.packb(body), info)
 
 

@@ -15,10 +15,11 @@ one element a step so costs a few bytes of index an element, whatever its length
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import ormsgpack
+
+from perdure.slotted import field, slotted
 
 __all__ = ["FAN", "Mark", "Span", "Spans", "crowded", "cut", "edit", "flat", "join", "read_index", "unflat"]
 
@@ -41,7 +42,7 @@ class Span(NamedTuple):
     """About how many bytes the elements take."""
 
 
-@dataclass(slots=True)
+@slotted
 class Spans:
     """A list as it was stored last."""
 

@@ -8,8 +8,9 @@ import sys
 import typing
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from perdure.slotted import slotted
 
 if TYPE_CHECKING:
     from perdure.engine.scope import Frame
@@ -19,7 +20,7 @@ _ACCEPTED = {"config": "RunnableConfig", "writer": "StreamWriter", "store": "Bas
 INJECTABLE = ("config", "writer", "store", "previous", "runtime", "error")
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Action:
     """A callable ready to run: at least one of `sync` and `asyn` is there.
 

@@ -10,10 +10,10 @@ payload that was answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import UnknownInterruptError, mark_invalid_resume
+from perdure.slotted import field, slotted
 from perdure.types import Interrupt
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HEX = frozenset("0123456789abcdef")
 
 
-@dataclass(slots=True)
+@slotted
 class Answer:
     """What somebody answered."""
 
@@ -32,7 +32,7 @@ class Answer:
     by_id: bool
 
 
-@dataclass(slots=True)
+@slotted
 class Answers:
     """The answers given in this superstep of the root run, by id of their question."""
 

@@ -15,7 +15,6 @@ and the record have parted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
@@ -23,10 +22,11 @@ from xxhash import xxh3_128_hexdigest
 from perdure.checkpoint.port import CallInfo
 from perdure.engine.tasks import ERROR, INTERRUPT, RETURN, SCHEDULED, Error, Outcome, Paused, Value, uuid_of
 from perdure.errors import NonDeterminismError
+from perdure.slotted import field, slotted
 from perdure.types import Interrupt
 
 
-@dataclass(slots=True)
+@slotted
 class Call:
     """A call that user code makes."""
 
@@ -117,7 +117,7 @@ class CallBook:
 StillOpen: TypeAlias = Callable[[Sequence[Interrupt]], bool]
 
 
-@dataclass(slots=True)
+@slotted
 class Ledger:
     """What is recorded of the calls of one superstep, and what this run adds."""
 

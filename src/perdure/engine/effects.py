@@ -7,11 +7,11 @@ data only.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from perdure.checkpoint.port import Batch, Loaded
 from perdure.engine.tasks import Finished, Task
+from perdure.slotted import slotted
 
 if TYPE_CHECKING:
     from perdure.engine.action import Action
@@ -35,7 +35,7 @@ class Effect(Generic[T]):
 Steps: TypeAlias = Generator[Effect[Any], Any, R]
 
 
-@dataclass(slots=True)
+@slotted
 class Load(Effect[Loaded]):
     """Read a thread."""
 
@@ -44,14 +44,14 @@ class Load(Effect[Loaded]):
     checkpoint_id: str | None
 
 
-@dataclass(slots=True)
+@slotted
 class Start(Effect[None]):
     """Begin these tasks, all at once as far as there is room."""
 
     tasks: Sequence[Task]
 
 
-@dataclass(slots=True)
+@slotted
 class Next(Effect[Finished]):
     """Wait for one of the tasks begun to end. Raises TimeoutError at the step's time limit."""
 
@@ -59,21 +59,21 @@ class Next(Effect[Finished]):
     """Seconds on the driver's monotonic clock."""
 
 
-@dataclass(slots=True)
+@slotted
 class Store(Effect[None]):
     """Hand a batch over; it becomes durable in its turn, nobody waits for it here."""
 
     batch: Batch
 
 
-@dataclass(slots=True)
+@slotted
 class Commit(Effect[None]):
     """Hand a batch over and wait until it, and all that was handed over before, is durable."""
 
     batch: Batch
 
 
-@dataclass(slots=True)
+@slotted
 class Cancel(Effect[list[Finished]]):
     """Stop the tasks that still run, wait until they have ended, and tell how.
 
@@ -84,19 +84,19 @@ class Cancel(Effect[list[Finished]]):
     wait_threads: bool = True
 
 
-@dataclass(slots=True)
+@slotted
 class Wait(Effect[None]):
     """Let time pass, in seconds."""
 
     seconds: float
 
 
-@dataclass(slots=True)
+@slotted
 class Now(Effect[tuple[float, int]]):
     """The monotonic clock in seconds, and the wall clock in nanoseconds."""
 
 
-@dataclass(slots=True)
+@slotted
 class Invoke(Effect[Any]):
     """Of an attempt: call user code."""
 
@@ -105,7 +105,7 @@ class Invoke(Effect[Any]):
     kwargs: dict[str, Any]
 
 
-@dataclass(slots=True)
+@slotted
 class Tell(Effect[None]):
     """Of an attempt, or of a run: tell the guest of a moment."""
 
@@ -114,7 +114,7 @@ class Tell(Effect[None]):
     value: Any = None
 
 
-@dataclass(slots=True)
+@slotted
 class Sleep(Effect[None]):
     """Of an attempt: back off as the policy says, after this many attempts."""
 

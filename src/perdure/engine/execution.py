@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perdure.checkpoint.port import Batch, Record
@@ -21,6 +20,7 @@ from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
 from perdure.errors import GraphInterrupt, ParentCommand, is_invalid_resume
 from perdure.runtime import RunControl
+from perdure.slotted import slotted
 from perdure.stream.modes import Shape, checked_modes, is_live, printer, shape_v1, shape_v2
 from perdure.stream.sink import Sink
 from perdure.types import GraphOutput
@@ -39,7 +39,7 @@ _RUN_KEYWORDS = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
+@slotted
 class Call:
     """What a caller of `invoke` or `stream` said."""
 

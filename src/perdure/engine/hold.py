@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from perdure.checkpoint.port import Loaded
 from perdure.ids import new_checkpoint_id
+from perdure.slotted import field, slotted
 
 
-@dataclass(slots=True)
+@slotted
 class Hold:
     """Shared by a root run and the runs nested in it on the same thread."""
 

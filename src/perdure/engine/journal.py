@@ -8,11 +8,11 @@ memory until the run leaves, by whatever door but a crash.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.checkpoint.port import Batch, NewCheckpoint, Record
 from perdure.engine.effects import Commit, Steps, Store
+from perdure.slotted import replace
 
 if TYPE_CHECKING:
     from perdure.engine.hold import Hold
@@ -60,6 +60,10 @@ class Journal:
         """A task ended while others of its superstep still run."""
         yield from Store(self.batch([record]))
 
+    def ahead(self, record: Record) -> Steps[None]:
+        """What is to be on disk before the superstep goes on."""
+        yield from Commit(self.batch([record]))
+
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
         """A superstep ended: its last records and the new checkpoint, together."""
         yield from Commit(self.batch(records, checkpoint, last=last))
@@ -75,6 +79,9 @@ class BackgroundJournal(Journal):
 
     waits = False
     durable = False
+
+    def ahead(self, record: Record) -> Steps[None]:
+        yield from self.task(record)
 
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
         if last:
@@ -115,6 +122,9 @@ class ExitJournal(Journal):
         self.records.append(record)
         return
         yield
+
+    def ahead(self, record: Record) -> Steps[None]:
+        yield from self.task(record)
 
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
         self.records.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +18,7 @@ from perdure.engine.rules import State
 from perdure.engine.tasks import Outcome, Task
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest as digest_of
+from perdure.slotted import field, slotted
 from perdure.stream.sink import DEAF, Sink
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class World(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@slotted
 class Options:
     """How a run is to be carried out, as the caller and the workflow said."""
 
@@ -92,7 +92,7 @@ class Options:
     step_timeout: float | None = None
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Run:
     """One run of a program, on a thread when there is a saver."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from xxhash import xxh3_128_hexdigest
@@ -20,14 +19,16 @@ from perdure.checkpoint.base import CheckpointTuple, PendingWrite, get_checkpoin
 from perdure.checkpoint.port import Batch, Loaded, NewCheckpoint, Record
 from perdure.engine.answers import Answers, is_answer_map
 from perdure.engine.calls import Ledger
+from perdure.engine.handlers import restore_handlers
 from perdure.engine.hold import Hold
 from perdure.engine.journal import journal_for
 from perdure.engine.live import Run
-from perdure.engine.program import Write
+from perdure.engine.program import Program, Write
 from perdure.engine.rules import apply_writes, next_tasks, open_state, pass_breakpoints
 from perdure.engine.saving import next_checkpoint
 from perdure.engine.tasks import (
     ERROR,
+    ERROR_SOURCE,
     INTERRUPT,
     NO_WRITES,
     NULL_TASK,
@@ -42,13 +43,14 @@ from perdure.engine.tasks import (
 )
 from perdure.errors import EmptyInputError, InvalidUpdateError, UnknownInterruptError
 from perdure.serde.digest import digest
+from perdure.slotted import field, slotted
 from perdure.types import Command, Interrupt
 from perdure.typing import MISSING
 
-_SPECIAL = frozenset((ERROR, INTERRUPT, RESUME, SCHEDULED, NO_WRITES, "__error_source_node__"))
+_SPECIAL = frozenset((ERROR, INTERRUPT, RESUME, SCHEDULED, NO_WRITES, ERROR_SOURCE))
 
 
-@dataclass(slots=True)
+@slotted
 class Opening:
     """What is to be stored before the first task starts."""
 
@@ -258,7 +260,7 @@ def _go_on(
         )
     r.stop = r.step + r.options.recursion_limit
     r.tasks = _planned(r)
-    restore_tasks(r.tasks, pending)
+    restore_tasks(r.program, r.tasks, pending)
     if fresh:
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [*null, *fresh]))
     if command is not None and command.resume is not None and above is None and not superseded:
@@ -290,14 +292,18 @@ def writes_of_no_task(pending: Iterable[PendingWrite]) -> list[Write]:
     return [(channel, value) for task, channel, value in pending if task == NULL_TASK and channel != RESUME]
 
 
-def restore_tasks(tasks: Sequence[Task], pending: Sequence[PendingWrite]) -> None:
-    """Gives the planned tasks what an earlier run of this superstep recorded of them."""
+def restore_tasks(program: Program, tasks: list[Task], pending: Sequence[PendingWrite]) -> None:
+    """Gives the planned tasks what an earlier run of this superstep recorded of them.
+
+    Tasks of error handlers that have taken a failure over are added.
+    """
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in pending:
         by_task.setdefault(task_id, []).append((channel, value))
+    tasks += restore_handlers(program, tasks, by_task)
     for task in tasks:
         stored = by_task.get(task.id)
-        if stored is None:
+        if stored is None or task.outcome is not None:
             continue
         writes = [(channel, value) for channel, value in stored if channel not in _SPECIAL]
         if writes or any(channel == NO_WRITES for channel, _ in stored):

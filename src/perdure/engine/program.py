@@ -8,10 +8,10 @@ here, so that a superstep only calls them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perdure.channels.base import BaseChannel
+from perdure.slotted import field, slotted
 
 if TYPE_CHECKING:
     from perdure.engine.action import Action
@@ -23,7 +23,7 @@ Write: TypeAlias = tuple[str, Any]
 Channels: TypeAlias = Mapping[str, "BaseChannel[Any, Any, Any]"]
 
 
-@dataclass(slots=True)
+@slotted
 class Steps:
     """Where a run stands among its supersteps, as managed values see it."""
 
@@ -37,7 +37,7 @@ Read: TypeAlias = Callable[[Channels, Steps], Any]
 """Reads an input from the channels. Raises EmptyChannelError when there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Branch:
     """A conditional edge: a user's function that says where to go next."""
 
@@ -50,7 +50,7 @@ class Branch:
     """What `path` returned -> writes to trigger channels or packets. Raises on bad targets."""
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Node:
     """One step of a program."""
 
@@ -79,7 +79,7 @@ class Node:
     """Workflows that the action contains or refers to, as far as they can be seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Program:
     """A compiled workflow, ready to run."""
 

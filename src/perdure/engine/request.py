@@ -12,7 +12,6 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from perdure.checkpoint.foreign import native_of
@@ -28,6 +27,7 @@ from perdure.engine.tasks import SCHEDULED, Outcome
 from perdure.errors import MissingThreadIdError, ThreadBusyError
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest
+from perdure.slotted import field, slotted
 from perdure.stream.sink import DEAF, Relay, Sink
 from perdure.types import Durability
 
@@ -38,7 +38,7 @@ _ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 _CONFIG_KEYS = frozenset(RunnableConfig.__annotations__)
 
 
-@dataclass(slots=True)
+@slotted
 class Setup:
     """A workflow's own settings."""
 
@@ -54,7 +54,7 @@ class Setup:
     context_schema: Any = None
 
 
-@dataclass(slots=True)
+@slotted
 class Asked:
     """What one call says."""
 
@@ -70,7 +70,7 @@ class Asked:
     on_divergence: str | None = None
 
 
-@dataclass(slots=True)
+@slotted
 class Nested:
     """Where in the run above a nested run belongs."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.channels.base import BaseChannel
 from perdure.engine.program import Channels, Node, Program, Steps, Write
 from perdure.engine.tasks import INPUT, PULL, PUSH, TASKS, Path, Task, path_key, task_id
 from perdure.errors import EmptyChannelError, InvalidUpdateError
+from perdure.slotted import field, slotted
 from perdure.typing import MISSING
 
 logger = logging.getLogger("perdure")
@@ -28,7 +28,7 @@ _BOOKKEEPING = frozenset(
 )
 
 
-@dataclass(slots=True)
+@slotted
 class State:
     """The channels of a run and which versions have been seen."""
 

@@ -12,7 +12,6 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_128_hexdigest
@@ -22,6 +21,7 @@ from perdure.engine.calls import Branch, Call, CallBook
 from perdure.engine.tasks import PUSH, Error, Outcome, Path, Paused, Task, Value, path_text, uuid_of
 from perdure.errors import CancelSignal, ContextError, DrainSignal, GraphInterrupt
 from perdure.runtime import ExecutionInfo, Runtime
+from perdure.slotted import slotted
 from perdure.types import Interrupt
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Frame:
         return scope
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Job:
     """A call on its way: what a driver is given to carry out."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
 
+from perdure.slotted import field, slotted
+
 if TYPE_CHECKING:
     from perdure.engine.program import Node, Write
+    from perdure.errors import NodeError
     from perdure.types import Command, Interrupt
 
 PULL = "__pregel_pull"
@@ -19,6 +21,7 @@ INPUT = "__input__"
 INTERRUPT = "__interrupt__"
 RESUME = "__resume__"
 ERROR = "__error__"
+ERROR_SOURCE = "__error_source_node__"
 RETURN = "__return__"
 NO_WRITES = "__no_writes__"
 SCHEDULED = "__scheduled__"
@@ -30,52 +33,59 @@ NULL_TASK = "00000000-0000-0000-0000-000000000000"
 Path: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class Value:
     """The task returned. For a node: its writes."""
 
     value: Any
 
 
-@dataclass(slots=True)
+@slotted
 class Error:
     """The task failed."""
 
     error: BaseException
 
 
-@dataclass(slots=True)
+@slotted
+class Handled:
+    """The task failed, and its node's error handler has taken over."""
+
+    error: BaseException
+
+
+@slotted
 class Paused:
     """The task waits for answers."""
 
     interrupts: tuple[Interrupt, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class Drained:
     """The task stopped at a boundary of its own because a drain was asked for."""
 
     reason: str
 
 
-@dataclass(slots=True)
+@slotted
 class Cancelled:
     """The task was cancelled, or lost its thread's lease, before it had an outcome."""
 
     cause: BaseException
 
 
-@dataclass(slots=True)
+@slotted
 class ForParent:
     """The task addressed a graph above its own."""
 
     command: Command[Any]
 
 
-Outcome: TypeAlias = Value | Error | Paused | Drained | Cancelled | ForParent
+Outcome: TypeAlias = Value | Error | Handled | Paused | Drained | Cancelled | ForParent
 
 
-@dataclass(slots=True, eq=False)
+@slotted(eq=False)
 class Task:
     """One node to run in a superstep."""
 
@@ -90,6 +100,8 @@ class Task:
     """The outcome was recorded by an earlier run of the same superstep."""
     asked: tuple[Interrupt, ...] = ()
     """Questions that an earlier run of the task left open."""
+    failure: NodeError | None = None
+    """Of an error handler's task: what it is told."""
 
     @property
     def writes(self) -> Sequence[Write]:
@@ -122,7 +134,7 @@ def path_key(task: Task) -> str:
     return path_text(task.path[:3])
 
 
-@dataclass(slots=True)
+@slotted
 class Finished:
     """A task that ended, as the driver tells the loop."""
 

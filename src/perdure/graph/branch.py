@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perdure.constants import END, START
@@ -13,12 +12,13 @@ from perdure.graph.hints import input_class, literal_targets
 from perdure.graph.read import reader
 from perdure.graph.schema import Schema
 from perdure.graph.write import Destinations
+from perdure.slotted import slotted
 from perdure.types import Send
 
 _UNNAMED = "condition"
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class BranchSpec:
     """A conditional edge as it was added."""
 

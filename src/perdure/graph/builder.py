@@ -6,7 +6,6 @@ import logging
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from perdure.channels import LastValue
@@ -21,6 +20,7 @@ from perdure.graph.nodes import NodeAction, NodeDefaults, NodeSpec, Retry, Timeo
 from perdure.graph.schema import Channel, Schema, is_schema_like, read_schema
 from perdure.graph.spelling import Renamed, with_renamed
 from perdure.managed.base import ManagedValueSpec
+from perdure.slotted import replace
 from perdure.types import (
     All,
     CachePolicy,
@@ -415,7 +415,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             stream_mode="updates",
         )
         workflow.builder = self
-        workflow.stream_transformers = tuple(transformers or ())
+        workflow.stream_transformers = _checked_transformers(transformers) if transformers else ()
         self.compiled = True
         return workflow
 
@@ -426,6 +426,13 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 "This will not be reflected in the compiled graph.",
                 what,
             )
+
+
+def _checked_transformers(specs: Sequence[Any]) -> tuple[Any, ...]:
+    # Programs without projections of their own never load what streams need.
+    from perdure.stream.transformer import checked_factories
+
+    return checked_factories(specs)
 
 
 def _named(node: str | NodeAction, action: NodeAction | None) -> tuple[str, NodeAction]:

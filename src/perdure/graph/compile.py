@@ -8,7 +8,6 @@ a node like any other: it takes the input and writes its keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perdure.channels import (
@@ -30,6 +29,7 @@ from perdure.graph.outputs import pairs_of
 from perdure.graph.read import reader
 from perdure.graph.schema import Channel, Schema
 from perdure.graph.write import Destinations, Ignored, Writer, root_writer, writer
+from perdure.slotted import slotted
 from perdure.types import Command, Send
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _with_default_handler(graph: Graph) -> Mapping[str, NodeSpec]:
 # -- channels and edges ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class _Wiring:
     """The channels of a program, and which node writes and listens to which of its edges."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
 from perdure.constants import END, START
 from perdure.engine.action import is_runnable
 from perdure.graph.hints import command_targets, input_class
+from perdure.slotted import field, slotted
 from perdure.types import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
@@ -26,7 +26,7 @@ Retry: TypeAlias = RetryPolicy | Sequence[RetryPolicy]
 Timeout: TypeAlias = float | timedelta | TimeoutPolicy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@slotted(frozen=True, kw_only=True)
 class NodeSpec:
     """What `add_node` was told."""
 
@@ -45,7 +45,7 @@ class NodeSpec:
     is_error_handler: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class NodeDefaults:
     """What nodes get that say nothing themselves."""
 

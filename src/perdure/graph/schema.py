@@ -5,18 +5,18 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, get_origin
 
 from perdure.channels import BaseChannel, BinaryOperatorAggregate, DeltaChannel, LastValue
 from perdure.graph.hints import fields_of, is_typeddict, strip
 from perdure.graph.names import ROOT
 from perdure.managed.base import ManagedValueSpec, is_managed_value
+from perdure.slotted import slotted
 
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Schema:
     """A schema, read: its keys, and what each of them is made of."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from perdure.constants import END, START, TASKS
@@ -15,12 +14,13 @@ from perdure.engine.program import Write
 from perdure.errors import InvalidUpdateError, ParentCommand
 from perdure.graph.names import trigger_of
 from perdure.graph.outputs import Pair, commands_of, pairs_of, root_pairs_of
+from perdure.slotted import field, slotted
 from perdure.types import Command, Send
 
 Writer: TypeAlias = Callable[[Any], Sequence[Write]]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Destinations:
     """The nodes that a Command or a conditional edge may name."""
 
@@ -45,7 +45,7 @@ class Destinations:
         return f"{target!r}, which is no node of this graph; its nodes are {known}"
 
 
-@dataclass(slots=True)
+@slotted
 class Ignored:
     """Tells once of each key that a node returns and no schema knows."""
 

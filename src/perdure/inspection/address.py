@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.checkpoint.foreign import ForeignSaver, native_of
@@ -14,12 +13,13 @@ from perdure.engine.request import known_keys, merge_configs
 from perdure.engine.scope import Scope
 from perdure.errors import MissingThreadIdError
 from perdure.inspection.subgraphs import get_subgraphs
+from perdure.slotted import replace, slotted
 
 if TYPE_CHECKING:
     from perdure.workflow import Workflow
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Address:
     """A thread, a workflow that has a place in it, and maybe one checkpoint."""
 

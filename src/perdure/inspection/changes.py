@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.checkpoint.port import Loaded, NewCheckpoint, Record
 from perdure.engine.attempt.body import node_writes
 from perdure.engine.carry import frame_of
 from perdure.engine.effects import Steps
+from perdure.engine.handlers import without_open_handlers
 from perdure.engine.live import Options, Run
 from perdure.engine.opening import take_input
 from perdure.engine.program import Write
 from perdure.engine.rules import apply_writes, read_channels
 from perdure.engine.saving import next_checkpoint
-from perdure.engine.tasks import NO_WRITES, PULL, PUSH, START, TASKS, Task, Value, path_text, task_id
+from perdure.engine.tasks import (
+    NO_WRITES,
+    PULL,
+    PUSH,
+    START,
+    TASKS,
+    Task,
+    Value,
+    path_text,
+    task_id,
+)
 from perdure.errors import InvalidUpdateError, ParentCommand
 from perdure.inspection.plan import is_finished, plan_open_step
+from perdure.slotted import field, replace, slotted
 from perdure.types import StateUpdate
 
 OPTIONS = Options()
 """Of the stand-in run that an update is made with."""
 
 
-@dataclass(slots=True)
+@slotted
 class Base:
     """What an update starts from."""
 
@@ -33,7 +44,7 @@ class Base:
     """The thread as it stands, not a checkpoint of its history."""
 
 
-@dataclass(slots=True)
+@slotted
 class Change:
     """What is to be stored."""
 
@@ -90,6 +101,7 @@ def as_nodes(r: Run, base: Base, updates: Sequence[StateUpdate]) -> Steps[Change
     if not base.live:
         for task in tasks:
             task.outcome = None  # What came of a step in the past is not taken over.
+        tasks = [task for task in tasks if task.failure is None]
     names = _named(r, tasks, updates)
     finished = [task for task in tasks if is_finished(task)]
     waiting = [task for task in tasks if not is_finished(task)]
@@ -127,7 +139,7 @@ def _last_writer(r: Run, tasks: Sequence[Task]) -> str:
     nodes = r.program.nodes
     if len(nodes) == 1:
         return next(iter(nodes))
-    last = sorted({task.name for task in tasks if is_finished(task)})
+    last = sorted({task.name for task in tasks if type(task.outcome) is Value})
     if not last:
         seen = {n: max(versions.values()) for n, versions in r.state.seen.items() if n in nodes and versions}
         newest = max(seen.values(), default=None)
@@ -197,7 +209,8 @@ def _planned(r: Run, base: Base) -> tuple[list[Task], set[str]]:
     if found is None:
         r.step = 0
         return [], set()
-    return plan_open_step(r.program, r.state, found, r.ns, lambda: r.next_version(r.hold.number()))
+    tasks, changed = plan_open_step(r.program, r.state, found, r.ns, lambda: r.next_version(r.hold.number()))
+    return without_open_handlers(tasks), changed
 
 
 def _made(r: Run, base: Base, number: int, source: str, changed: set[str]) -> NewCheckpoint:

@@ -3,9 +3,8 @@ once for async ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from perdure import context
@@ -15,12 +14,13 @@ from perdure.context import scope_var
 from perdure.engine.effects import Commit, Effect, Invoke, Load, Steps
 from perdure.errors import ContextError
 from perdure.runtime import Runtime
+from perdure.slotted import slotted
 from perdure.types import StreamWriter
 
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Outside:
     """What routing functions reach when no run is under way: settings, but nothing that runs."""
 
@@ -45,6 +45,10 @@ class Outside:
 
     def message(self, message: Any) -> None:
         """Nobody listens."""
+
+    def message_writer(self, id: str | None, about: Mapping[str, Any]) -> NoReturn:
+        """Refuses: nobody listens to a message that is spoken here."""
+        _refuse("shows a message")
 
     def new_id(self) -> str:
         """A random id."""

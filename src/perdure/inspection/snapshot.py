@@ -9,7 +9,6 @@ came of each task.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from perdure.checkpoint.base import CheckpointTuple, PendingWrite
@@ -18,14 +17,15 @@ from perdure.engine.calls import Ledger
 from perdure.engine.program import Program
 from perdure.engine.report import result_of
 from perdure.engine.rules import apply_writes, open_state, read_channels
-from perdure.engine.tasks import ERROR, INTERRUPT, Error, Outcome, Task, Value
+from perdure.engine.tasks import ERROR, INTERRUPT, Error, Handled, Outcome, Task, Value
 from perdure.inspection.address import Address, config_of
 from perdure.inspection.plan import due_tasks, is_finished, plan_open_step, step_after
 from perdure.interrupts import Interrupt
+from perdure.slotted import slotted
 from perdure.types import PregelTask, StateSnapshot, TaskCall
 
 
-@dataclass(slots=True)
+@slotted
 class Opened:
     """A checkpoint, looked at: its state, its open step, and what calls have left."""
 
@@ -57,7 +57,7 @@ def open_checkpoint(address: Address, loaded: Loaded, answered: Collection[str],
         return address.documented.get_next_version(max(state.versions.values(), default=None), None)
 
     tasks, _ = plan_open_step(program, state, found, address.ns, version)
-    due = [task.name for task in tasks]
+    due = [task.name for task in tasks if task.failure is None]
     if live:
         finished = [task for task in tasks if is_finished(task)]
         ended = bool(tasks) and len(finished) == len(tasks)
@@ -118,7 +118,8 @@ def _shown_task(opened: Opened, task: Task, program: Program, states: Mapping[st
     finished = is_finished(task)
     asked = _asked(opened, task.id, finished=finished)
     error = opened.special.get((task.id, ERROR))
-    if opened.live and (finished or asked):
+    handled = type(task.outcome) is Handled
+    if opened.live and (finished or asked) and not handled:
         error = None  # It was tried again since.
     return PregelTask(
         id=task.id,
@@ -127,7 +128,7 @@ def _shown_task(opened: Opened, task: Task, program: Program, states: Mapping[st
         error=_text(error),
         interrupts=asked,
         state=states.get(task.id),
-        result=_result(task, program) if finished else None,
+        result=_result(task, program) if finished and not handled else None,
         calls=_calls(opened, task),
     )
 

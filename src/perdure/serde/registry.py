@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -18,6 +17,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from perdure.serde.faults import Refusal, type_name, unknown_type
 from perdure.serde.shapes import PLAIN_CLASSES, shape_of
 from perdure.serde.tables import NATIVE, built_in
+from perdure.slotted import slotted
 
 ClassT = TypeVar("ClassT", bound=type)
 ValueT = TypeVar("ValueT")
@@ -55,7 +55,7 @@ _local: WeakValueDictionary[str, type] = WeakValueDictionary()
 function; by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Entry:
     """A registered class."""
 

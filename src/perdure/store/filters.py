@@ -9,15 +9,16 @@ nothing, not even `$ne` or None. Names of keys are taken as they are: a dot is a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from perdure.slotted import slotted
 
 __all__ = ["Condition", "json_equal", "matches", "parse"]
 
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@slotted(frozen=True)
 class Condition:
     """One thing that must hold for one key."""
 

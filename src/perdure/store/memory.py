@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from typing_extensions import override
 
+from perdure.slotted import field, slotted
 from perdure.store import filters, namespaces, vectors
 from perdure.store.base import (
     BaseStore,
@@ -31,7 +31,7 @@ from perdure.store.values import json_copy, value_copy
 __all__ = ["InMemoryStore"]
 
 
-@dataclass(slots=True)
+@slotted
 class _Entry:
     """An item as it is kept."""
 
@@ -41,7 +41,7 @@ class _Entry:
     vectors: tuple[vectors.Vector, ...] = ()
 
 
-@dataclass(slots=True)
+@slotted
 class _Plan:
     """A batch that was checked, and the texts it needs vectors of."""
 

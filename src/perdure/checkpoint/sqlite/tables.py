@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +14,7 @@ from perdure.checkpoint.rows import CheckpointRow, Form, RecordRow
 from perdure.checkpoint.shelf import Fetch
 from perdure.checkpoint.sqlite.database import Cursor
 from perdure.ids import task_uuid
+from perdure.slotted import field, slotted
 
 __all__ = [
     "Keys",
@@ -105,7 +105,7 @@ def line_key(cursor: Cursor, thread: int, ns: str) -> int:
 # -- writing -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@slotted
 class Keys:
     """What a thread and its namespaces are called in the database."""
 
