@@ -34,7 +34,7 @@ Resolve = Callable[[Outcome], None]
 def frame_of(run: Run, task: Task) -> Frame:
     """The frame of a node's task."""
     node = task.node
-    return Frame(
+    frame = Frame(
         run,
         id=task.id,
         name=task.name,
@@ -44,6 +44,8 @@ def frame_of(run: Run, task: Task) -> Frame:
         retry=node.retry if node.retry is not None else run.program.retry,
         task=task,
     )
+    frame.error = task.failure
+    return frame
 
 
 class Carrier:

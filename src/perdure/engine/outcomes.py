@@ -21,6 +21,7 @@ from perdure.engine.tasks import (
     Drained,
     Error,
     ForParent,
+    Handled,
     Outcome,
     Paused,
     Value,
@@ -60,7 +61,7 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
         return Drained(str(signal.args[0]) if signal.args else "shutdown")
     if signal is not None:
         return Cancelled(frame.run.failure or error)
-    if _is_cancel(error):
+    if is_cancel(error):
         # Nobody cancelled the task from outside: the user's own code raised this.
         return Error(NodeCancelledError(frame.name))
     if isinstance(error, (Exception, BaseExceptionGroup)):
@@ -68,7 +69,8 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
     return Cancelled(error)
 
 
-def _is_cancel(error: BaseException) -> bool:
+def is_cancel(error: BaseException) -> bool:
+    """True for the error by which asyncio cancels."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
@@ -168,7 +170,7 @@ def lose(run: Run, error: BaseException) -> BaseException:
 
 def signal_of(outcome: Outcome) -> BaseException:
     """The exception by which a caller learns of a call that has no value."""
-    if isinstance(outcome, Error):
+    if isinstance(outcome, (Error, Handled)):
         return outcome.error
     if isinstance(outcome, Paused):
         return GraphInterrupt(outcome.interrupts)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from perdure.engine.rules import read_channels
-from perdure.engine.tasks import PUSH, RETURN, Error, Outcome, Paused, Task, Value
+from perdure.engine.tasks import PUSH, RETURN, Error, Handled, Outcome, Paused, Task, Value
 
 if TYPE_CHECKING:
     from perdure.checkpoint.port import NewCheckpoint
@@ -253,7 +253,7 @@ class Report:
         payload = {
             "id": id,
             "name": name,
-            "error": outcome.error if isinstance(outcome, Error) else None,
+            "error": outcome.error if isinstance(outcome, (Error, Handled)) else None,
             "result": result,
             "interrupts": [asdict(q) for q in outcome.interrupts] if isinstance(outcome, Paused) else [],
         }

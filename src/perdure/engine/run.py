@@ -17,6 +17,7 @@ from typing import Any
 
 from perdure.checkpoint.port import Record, ThreadChanged
 from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Tell, Wait
+from perdure.engine.handlers import handled_writes, take_over
 from perdure.engine.live import Run
 from perdure.engine.opening import Opening, open_run
 from perdure.engine.outcomes import noted, unstorable
@@ -33,6 +34,7 @@ from perdure.engine.tasks import (
     Error,
     Finished,
     ForParent,
+    Handled,
     Paused,
     Task,
     Value,
@@ -54,6 +56,9 @@ from perdure.errors import (
 )
 
 logger = logging.getLogger("perdure")
+
+_THROUGH = (Value, Handled)
+"""Outcomes with which a superstep goes on to the next."""
 
 _BUSY_POLL = 0.02
 """Seconds between two looks at a thread that another run holds."""
@@ -155,8 +160,13 @@ def _superstep(r: Run) -> Steps[None]:
         deadline = None
         if r.options.step_timeout is not None:
             deadline = (yield from Now())[0] + r.options.step_timeout
-        for left in range(len(waiting) - 1, -1, -1):
+        left = len(waiting)
+        while left:
             done = yield from Next(deadline)
+            if type(done.outcome) is Error and (handler := take_over(r.program, done)) is not None:
+                yield from _hand_over(r, done, handler)
+                continue
+            left -= 1
             record = _settle(r, done)
             if left and record is not None:
                 yield from r.journal.task(record)
@@ -167,11 +177,22 @@ def _superstep(r: Run) -> Steps[None]:
             if left and type(done.outcome) in (Error, Cancelled):
                 yield from _stop_siblings(r)
                 break
-    stopped = [task for task in r.tasks if type(task.outcome) is not Value]
-    if stopped:
+    if any(type(task.outcome) not in _THROUGH for task in r.tasks):
         yield from _end_unfinished(r, last)
         return
     yield from _advance(r, last)
+
+
+def _hand_over(r: Run, done: Finished, handler: Task) -> Steps[None]:
+    """Starts the handler of a node that has failed, once that is recorded."""
+    record = _settle(r, done)
+    if record is not None:
+        yield from r.journal.ahead(record)
+    if r.failure is not None:
+        raise r.failure
+    r.tasks.append(handler)
+    r.tell.tasks_started([handler])
+    yield from Start([handler])
 
 
 def _blame(r: Run, tasks: list[Task], checkpoint_id: str, error: UnstorableError) -> Steps[None]:
@@ -200,6 +221,8 @@ def _settle(r: Run, done: Finished) -> Record | None:
         if is_invalid_resume(outcome.error):
             return Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())])
         writes = [(ERROR, outcome.error), *done.extra]
+    elif type(outcome) is Handled:
+        writes = handled_writes(task, outcome.error)
     elif type(outcome) is Paused:
         writes = [(INTERRUPT, list(outcome.interrupts)), *done.extra]
     elif done.extra:
@@ -211,7 +234,13 @@ def _settle(r: Run, done: Finished) -> Record | None:
 
 def _stop_siblings(r: Run) -> Steps[None]:
     """After a failure: stops what can be stopped, and keeps what finished all the same."""
-    for done in (yield from Cancel()):
+    yield from _keep(r, (yield from Cancel()))
+
+
+def _keep(r: Run, ended: Sequence[Finished]) -> Steps[None]:
+    """Records what ended while the run was being stopped."""
+    for done in ended:
+        take_over(r.program, done, stopping=True)
         record = _settle(r, done)
         if record is not None and type(done.outcome) is not Cancelled:
             yield from r.journal.task(record)
@@ -299,10 +328,7 @@ def _leave(r: Run, records: Sequence[Record]) -> Steps[None]:
 def _abandon(r: Run, error: BaseException) -> Steps[None]:
     """Ends a run by an error or a signal: stops its code, keeps what finished, frees the thread."""
     r.closing = r.closing or (error if not isinstance(error, Exception) else _ended(error))
-    for done in (yield from Cancel(wait_threads=isinstance(error, Exception))):
-        record = _settle(r, done)
-        if record is not None and type(done.outcome) is not Cancelled:
-            yield from r.journal.task(record)
+    yield from _keep(r, (yield from Cancel(wait_threads=isinstance(error, Exception))))
     if isinstance(error, LeaseLostError):
         return
     try:

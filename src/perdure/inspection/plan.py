@@ -9,7 +9,7 @@ from perdure.checkpoint.base import CheckpointTuple
 from perdure.engine.opening import restore_tasks, writes_of_no_task
 from perdure.engine.program import Program, Steps
 from perdure.engine.rules import State, apply_writes, next_tasks
-from perdure.engine.tasks import Task, Value
+from perdure.engine.tasks import Handled, Task, Value
 
 
 def plan_open_step(
@@ -27,7 +27,7 @@ def plan_open_step(
     beside = writes_of_no_task(pending)
     changed = apply_writes(program, state, [], version(), beside, advance=False) if beside else set()
     tasks = due_tasks(program, state, found.checkpoint["id"], ns, step_after(found))
-    restore_tasks(tasks, pending)
+    restore_tasks(program, tasks, pending)
     return tasks, changed
 
 
@@ -45,5 +45,5 @@ def step_after(found: CheckpointTuple) -> int:
 
 
 def is_finished(task: Task) -> bool:
-    """Its writes are recorded."""
-    return type(task.outcome) is Value
+    """Its writes are recorded, or its failure and that a handler has taken it over."""
+    return type(task.outcome) in (Value, Handled)
