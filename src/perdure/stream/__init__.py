@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from perdure.stream.channel import StreamChannel
     from perdure.stream.lifecycle import LifecyclePayload, LifecycleTransformer, SubgraphStatus
     from perdure.stream.messages import MessagesTransformer
-    from perdure.stream.progress import progress, show_progress
     from perdure.stream.protocol import ProtocolEvent
     from perdure.stream.run_stream import (
         AsyncGraphRunStream,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         SubgraphRunStream,
     )
     from perdure.stream.subgraphs import SubgraphTransformer
+    from perdure.stream.timeline import TimelineTransformer, show_progress
     from perdure.stream.tool_calls import ToolCallStream, ToolCallTransformer
     from perdure.stream.transformer import StreamTransformer
     from perdure.stream.transformers import (
@@ -58,7 +58,7 @@ __all__ = [
     "ToolCallTransformer",
     "ToolCallStream",
     # watching a run in the terminal
-    "progress",
+    "TimelineTransformer",
     "show_progress",
 ]
 
@@ -66,12 +66,12 @@ _HOMES = {
     "channel": ("StreamChannel",),
     "lifecycle": ("LifecyclePayload", "LifecycleTransformer", "SubgraphStatus"),
     "messages": ("MessagesTransformer",),
-    "progress": ("progress", "show_progress"),
     "protocol": ("ProtocolEvent",),
     "run_stream": (
         "AsyncGraphRunStream", "AsyncSubgraphRunStream", "GraphRunStream", "SubgraphRunStream",
     ),
     "subgraphs": ("SubgraphTransformer",),
+    "timeline": ("TimelineTransformer", "show_progress"),
     "tool_calls": ("ToolCallStream", "ToolCallTransformer"),
     "transformer": ("StreamTransformer",),
     "transformers": (

@@ -134,9 +134,8 @@ class StreamChannel(Generic[T]):
             self.items.clear()
 
     def unsubscribe(self) -> None:
-        """Gives the subscription back; what was not read is kept for the next subscriber."""
+        """Gives the subscription back; what was not read is there for the next subscriber."""
         self.subscribed = False
-        self.holds = bool(self.items)
 
     # wiring -----------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ class EventRouter:
         self.aturn: AsyncTurn = above.aturn if above is not None else AsyncTurn()
         self._stamp = 0
         self._seq = 0
+        self._held: list[StreamChannel[Any]] = []
         self.events: StreamChannel[ProtocolEvent] = StreamChannel()
         """The main log."""
         self.events.bind(self)
@@ -125,6 +126,8 @@ class EventRouter:
 
     def push(self, event: ProtocolEvent) -> None:
         """Shows an event to every transformer, then logs it unless one of them objects."""
+        if self._held:
+            self._release()
         kept = True
         for process in self._process:
             if not process(event):
@@ -134,6 +137,8 @@ class EventRouter:
 
     async def apush(self, event: ProtocolEvent) -> None:
         """`push` in async runs."""
+        if self._held:
+            self._release()
         kept = True
         for process, aprocess in self._aprocess:
             if not (process(event) if aprocess is None else await aprocess(event)):
@@ -150,13 +155,29 @@ class EventRouter:
 
     def note(self, mode: str, ns: tuple[str, ...], data: Any) -> None:
         """Tells the transformers what the protocol has no event for."""
+        if self._held:
+            self._release()
         for transformer in self.transformers:
             transformer.note(mode, ns, data)
 
     async def anote(self, mode: str, ns: tuple[str, ...], data: Any) -> None:
         """`note` in async runs."""
+        if self._held:
+            self._release()
         for transformer in self.transformers:
             await transformer.anote(mode, ns, data)
+
+    def hold(self, channels: Iterable[StreamChannel[Any]]) -> None:
+        """Lets new channels keep their items until the next event, so that a consumer who has
+        just been given them can subscribe."""
+        for channel in channels:
+            channel.holds = True
+            self._held.append(channel)
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for channel in held:
+            channel.release()
 
     # the end ----------------------------------------------------------------------------
 
@@ -219,6 +240,7 @@ class EventRouter:
 
     def _end_channels(self, error: BaseException | None) -> None:
         self.error = error
+        self._release()
         for channel in (*self.channels, self.events):
             if error is None:
                 channel.close()

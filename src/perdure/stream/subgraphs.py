@@ -41,18 +41,6 @@ class Child:
         self.handle = handle
         self.router = router
         self.result = result
-        self.fresh = True
-
-    def hold(self) -> None:
-        """Keeps what comes until the consumer has had a chance to subscribe."""
-        for channel in (*self.router.channels, self.router.events):
-            channel.holds = True
-
-    def release(self) -> None:
-        """Keeps nothing any more for those who did not subscribe."""
-        self.fresh = False
-        for channel in (*self.router.channels, self.router.events):
-            channel.release()
 
 
 class SubgraphTransformer(NestedRunsTransformer):
@@ -69,7 +57,6 @@ class SubgraphTransformer(NestedRunsTransformer):
         self._children: dict[Scope, Child] = {}
         self._early: dict[Scope, list[ProtocolEvent]] = {}
         """Events of graphs that have not started a task."""
-        self._fresh: list[Child] = []
         self._router: EventRouter | None = None
         self._depth = len(scope)
 
@@ -98,8 +85,6 @@ class SubgraphTransformer(NestedRunsTransformer):
         return event["method"] != "tasks"
 
     def _acts(self, event: ProtocolEvent) -> Iterator[Act]:
-        if self._fresh:
-            self._release()
         is_task = event["method"] == "tasks"
         namespace = event["params"]["namespace"]
         if is_task:
@@ -136,8 +121,7 @@ class SubgraphTransformer(NestedRunsTransformer):
         kind = AsyncSubgraphRunStream if router.is_async else SubgraphRunStream
         handle = kind(router, result, nested.name, nested.task_id)
         child = self._children[nested.ns] = Child(handle, router, result)
-        child.hold()
-        self._fresh.append(child)
+        self._router.hold((*router.channels, router.events))
         for event in self._early.pop(nested.ns, ()):
             yield from self._deliver(child, event)
         self.channel.push(handle)
@@ -153,17 +137,10 @@ class SubgraphTransformer(NestedRunsTransformer):
         else:
             yield Act(child.router, "close")
 
-    def _release(self) -> None:
-        fresh, self._fresh = self._fresh, []
-        for child in fresh:
-            child.release()
-
     # notes ------------------------------------------------------------------------------
 
     def note_acts(self, mode: str, ns: Scope, data: Any) -> Iterator[Act]:
         """What is to be done with the children by a note of the engine."""
-        if self._fresh:
-            self._release()
         for nested, end in list(self.follow_note(mode, ns, data)):
             yield from self._close_child(nested, end)
         if mode == "runs" and data["event"] == "ended":
@@ -200,7 +177,6 @@ class SubgraphTransformer(NestedRunsTransformer):
             await act.ado()
 
     def _end_acts(self, end: End) -> Iterator[Act]:
-        self._release()
         self._early.clear()
         for nested in self.take_open():
             yield from self._close_child(nested, end)
