@@ -9,9 +9,9 @@ Savers live in `perdure.checkpoint.memory` and `perdure.checkpoint.sqlite`.
 Names are loaded when they are first used, so that a program pays only for what it needs.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from perdure import doors
 from perdure.version import __version__
 
 if TYPE_CHECKING:
@@ -21,28 +21,16 @@ if TYPE_CHECKING:
     from perdure.runtime import RunControl, Runtime, get_runtime
     from perdure.types import Command, Interrupt, Overwrite, RetryPolicy, Send, interrupt
 
-_HOMES = {
-    "perdure.errors": ("GraphDrained", "NonDeterminismError", "PerdureError", "ThreadBusyError"),
-    "perdure.func": ("entrypoint", "task"),
-    "perdure.graph": ("END", "START", "MessagesState", "StateGraph", "add_messages"),
-    "perdure.runtime": ("RunControl", "Runtime", "get_runtime"),
-    "perdure.types": ("Command", "Interrupt", "Overwrite", "RetryPolicy", "Send", "interrupt"),
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME_OF])
-
+__getattr__, __dir__ = doors.late(
+    __name__,
+    {
+        "perdure.errors": ("GraphDrained", "NonDeterminismError", "PerdureError", "ThreadBusyError"),
+        "perdure.func": ("entrypoint", "task"),
+        "perdure.graph": ("END", "START", "MessagesState", "StateGraph", "add_messages"),
+        "perdure.runtime": ("RunControl", "Runtime", "get_runtime"),
+        "perdure.types": ("Command", "Interrupt", "Overwrite", "RetryPolicy", "Send", "interrupt"),
+    },
+)
 
 __all__ = [
     # functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NotRequired, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, NotRequired
 
 from typing_extensions import TypeAliasType, TypedDict
 
@@ -12,10 +12,6 @@ from perdure.typing import OutputT, ResultT, StateT
 if TYPE_CHECKING:
     from perdure.config import RunnableConfig
     from perdure.types import StateSnapshot
-
-StreamMode: TypeAlias = Literal["values", "updates", "checkpoints", "tasks", "debug", "messages", "custom"]
-"""What a stream tells: the state after each step, what each task wrote, saved checkpoints,
-tasks as they start and end, the last two together, tokens, or what user code writes."""
 
 
 class TaskPayload(TypedDict):

@@ -20,24 +20,9 @@ from typing import (
 
 from typing_extensions import TypeAliasType, TypeVar, override
 
+from perdure import doors
 from perdure.context import current_scope
 from perdure.interrupts import Interrupt
-from perdure.parts import (
-    CheckpointPayload,
-    CheckpointStreamPart,
-    CheckpointTask,
-    CustomStreamPart,
-    DebugPayload,
-    DebugStreamPart,
-    MessagesStreamPart,
-    StreamMode,
-    StreamPart,
-    TaskPayload,
-    TaskResultPayload,
-    TasksStreamPart,
-    UpdatesStreamPart,
-    ValuesStreamPart,
-)
 from perdure.policies import (
     CacheKey,
     CachePolicy,
@@ -53,6 +38,21 @@ from perdure.warnings import PerdureDeprecatedSinceV11
 if TYPE_CHECKING:
     from perdure.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata
     from perdure.config import RunnableConfig
+    from perdure.parts import (
+        CheckpointPayload,
+        CheckpointStreamPart,
+        CheckpointTask,
+        CustomStreamPart,
+        DebugPayload,
+        DebugStreamPart,
+        MessagesStreamPart,
+        StreamPart,
+        TaskPayload,
+        TaskResultPayload,
+        TasksStreamPart,
+        UpdatesStreamPart,
+        ValuesStreamPart,
+    )
 
 __all__ = [
     # what user code says to the run
@@ -99,6 +99,28 @@ __all__ = [
     "DebugPayload",
 ]
 
+# Programs that do not spell out what a stream yields need none of these.
+__getattr__, __dir__ = doors.late(
+    __name__,
+    {
+        "perdure.parts": (
+            "CheckpointPayload",
+            "CheckpointStreamPart",
+            "CheckpointTask",
+            "CustomStreamPart",
+            "DebugPayload",
+            "DebugStreamPart",
+            "MessagesStreamPart",
+            "StreamPart",
+            "TaskPayload",
+            "TaskResultPayload",
+            "TasksStreamPart",
+            "UpdatesStreamPart",
+            "ValuesStreamPart",
+        )
+    },
+)
+
 NodeT = TypeVar("NodeT", bound=Hashable, default=str)
 AnswerT = TypeVar("AnswerT")
 
@@ -107,6 +129,9 @@ All: TypeAlias = Literal["*"]
 Durability: TypeAlias = Literal["sync", "async", "exit"]
 """When what a run did becomes durable: before anything is built on it, behind the run's back, or
 when the run ends."""
+StreamMode: TypeAlias = Literal["values", "updates", "checkpoints", "tasks", "debug", "messages", "custom"]
+"""What a stream tells: the state after each step, what each task wrote, saved checkpoints,
+tasks as they start and end, the last two together, tokens, or what user code writes."""
 StreamWriter: TypeAlias = Callable[[Any], None]
 """Takes what user code wants to show in the `custom` stream."""
 Checkpointer = TypeAliasType("Checkpointer", "BaseCheckpointSaver[Any] | bool | None")

@@ -10,14 +10,14 @@ import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perdure import inspection
-from perdure.engine import execution
-from perdure.engine.execution import Call
+from perdure import engine, inspection
+from perdure.engine.keys import namespaces_of_nodes
 from perdure.engine.request import Setup, merge_configs
 from perdure.ext.chains import Chainable, langchain_events
 from perdure.types import ensure_valid_checkpointer
 
 if TYPE_CHECKING:
+    from perdure.cache.base import BaseCache
     from perdure.config import RunnableConfig
     from perdure.engine.program import Program
     from perdure.stream.run_stream import GraphRunStream
@@ -50,7 +50,6 @@ class Workflow(Chainable):
     ) -> None:
         self.program = program
         self.name = name or program.name
-        self.cache = cache
         self.debug = debug
         self.stream_mode = stream_mode
         self.context_schema = context_schema
@@ -58,6 +57,7 @@ class Workflow(Chainable):
             program,
             checkpointer=ensure_valid_checkpointer(checkpointer),
             store=store,
+            cache=cache,
             interrupt_before=interrupt_before,
             interrupt_after=interrupt_after,
             durability=durability,
@@ -98,13 +98,13 @@ class Workflow(Chainable):
             UnstorableError: An input, a result or the output cannot be stored.
             Exception: What a task raised and nobody caught.
         """
-        return execution.invoke(self, Call.of("invoke", input, config, options))
+        return engine.invoke(self, engine.Call.of("invoke", input, config, options))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any
     ) -> Any:
         """`invoke` for async callers; sync tasks and nodes run on worker threads."""
-        return await execution.ainvoke(self, Call.of("ainvoke", input, config, options))
+        return await engine.ainvoke(self, engine.Call.of("ainvoke", input, config, options))
 
     def stream(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any
@@ -117,13 +117,13 @@ class Workflow(Chainable):
                 "messages", "tasks", "checkpoints", "debug", or several), `subgraphs` (also what
                 nested workflows do).
         """
-        yield from execution.stream(self, Call.of("stream", input, config, options))
+        yield from engine.stream(self, engine.Call.of("stream", input, config, options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream` for async callers."""
-        events = execution.astream(self, Call.of("astream", input, config, options))
+        events = engine.astream(self, engine.Call.of("astream", input, config, options))
         try:
             async for item in events:
                 yield item
@@ -307,6 +307,35 @@ class Workflow(Chainable):
     @store.setter
     def store(self, value: Any) -> None:
         self.setup.store = value
+
+    @property
+    def cache(self) -> Any:
+        """Where results are kept that a cache policy names."""
+        return self.setup.cache
+
+    @cache.setter
+    def cache(self, value: Any) -> None:
+        self.setup.cache = value
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forgets cached results of these nodes, or of all.
+
+        Raises:
+            ValueError: The workflow has no cache.
+        """
+        self._own_cache().clear(namespaces_of_nodes(self.program, nodes))
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """`clear_cache` for async callers."""
+        await self._own_cache().aclear(namespaces_of_nodes(self.program, nodes))
+
+    def _own_cache(self) -> BaseCache[Any]:
+        if self.cache is None:
+            raise ValueError(
+                f"No cache is set for {self.name!r}: give it one, e.g. cache=InMemoryCache()"
+            )
+        cache: BaseCache[Any] = self.cache
+        return cache
 
     @property
     def step_timeout(self) -> float | None:

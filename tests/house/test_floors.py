@@ -11,7 +11,7 @@ from house import import_graph
 PACKAGE = Path(__file__).parents[2] / "src" / "perdure"
 
 FLOORS = (
-    ("errors", "ids", "interrupts", "slotted", "typing", "version", "warnings"),
+    ("doors", "errors", "ids", "interrupts", "slotted", "typing", "version", "warnings"),
     ("types", "config", "constants", "context", "parts", "policies", "serde"),
     ("channels", "cache", "store", "stream", "managed"),
     ("runtime", "checkpoint", "ext", "messages", "callbacks"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -61,6 +60,8 @@ class JsonPlusSerializer:
         except UnstorableError:
             if not self.pickle_fallback:
                 raise
+            import pickle  # only programs that ask for it need it
+
             return "pickle", pickle.dumps(obj)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -72,6 +73,8 @@ class JsonPlusSerializer:
             NotImplementedError: The tag is another serializer's, or `pickle` without the fallback.
         """
         if data[0] == "pickle" and self.pickle_fallback:
+            import pickle  # only programs that ask for it need it
+
             return pickle.loads(data[1])
         return self.codec.loads_typed(data)
 
