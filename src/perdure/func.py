@@ -14,7 +14,7 @@ from perdure.channels import EphemeralValue, LastValue, Topic
 from perdure.context import current_scope
 from perdure.engine.action import Action, is_coroutine_function, is_generator_function, name_of
 from perdure.engine.program import Node, Program, Write
-from perdure.engine.request import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
+from perdure.engine.setup import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.engine.tasks import END, PREVIOUS, START, TASKS
 from perdure.errors import InvalidUpdateError

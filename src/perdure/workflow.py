@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure import engine, inspection
 from perdure.engine.keys import namespaces_of_nodes
-from perdure.engine.request import Setup, merge_configs
+from perdure.engine.setup import Setup, merge_configs
 from perdure.ext.chains import Chainable, langchain_events
 from perdure.types import ensure_valid_checkpointer
 

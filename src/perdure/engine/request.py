@@ -12,46 +12,36 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from perdure.checkpoint.foreign import native_of
 from perdure.checkpoint.port import Record
-from perdure.config import RunnableConfig
 from perdure.context import scope_var
 from perdure.engine.calls import Call
-from perdure.engine.guest import guest_of, joined_callbacks, surroundings
+from perdure.engine.guest import guest_of, surroundings
 from perdure.engine.hold import recast
 from perdure.engine.live import DEFAULT_RECURSION_LIMIT, Options, Run
 from perdure.engine.scope import Scope
+from perdure.engine.setup import (
+    DURABILITIES,
+    ON_BUSY,
+    ON_DIVERGENCE,
+    Setup,
+    checked,
+    known_keys,
+    merge_configs,
+)
 from perdure.engine.tasks import SCHEDULED, Outcome
 from perdure.errors import MissingThreadIdError, ThreadBusyError
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest
-from perdure.slotted import field, slotted
+from perdure.slotted import slotted
 from perdure.stream.sink import DEAF, Relay, Sink
-from perdure.types import Durability
 
 if TYPE_CHECKING:
     from perdure.engine.program import Program
 
 _ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
-_CONFIG_KEYS = frozenset(RunnableConfig.__annotations__)
-
-
-@slotted
-class Setup:
-    """A workflow's own settings."""
-
-    program: Program
-    checkpointer: Any = None
-    store: Any = None
-    interrupt_before: Sequence[str] | str = ()
-    interrupt_after: Sequence[str] | str = ()
-    durability: str | None = None
-    on_busy: str = "reject"
-    config: Mapping[str, Any] = field(default_factory=dict)
-    step_timeout: float | None = None
-    context_schema: Any = None
 
 
 @slotted
@@ -160,17 +150,6 @@ def _refuse_own_thread(ambient: Scope, run: Run) -> None:
         around = around.parent.run if around.parent is not None else None
 
 
-def known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The config with keys of the caller's own moved to where they belong, `configurable`."""
-    if not config:
-        return {}
-    known = {key: value for key, value in config.items() if key in _CONFIG_KEYS and value is not None}
-    others = {key: value for key, value in config.items() if key not in _CONFIG_KEYS}
-    if others:
-        known["configurable"] = {**others, **(known.get("configurable") or {})}
-    return known
-
-
 def _inherited(ambient: Scope | None, *, independent: bool) -> Mapping[str, Any]:
     around = surroundings()
     if ambient is None and not around:
@@ -183,24 +162,6 @@ def _inherited(ambient: Scope | None, *, independent: bool) -> Mapping[str, Any]
     if independent:
         config.pop("configurable", None)
     return config
-
-
-def merge_configs(*configs: Mapping[str, Any]) -> dict[str, Any]:
-    """One config of several, later ones over earlier ones: tags add up, metadata and configurable
-    merge key by key, callbacks join, all else replaces."""
-    merged: dict[str, Any] = {}
-    for config in configs:
-        for key, value in config.items():
-            old = merged.get(key)
-            if key == "tags" and old:
-                merged[key] = [*old, *(tag for tag in value if tag not in old)]
-            elif key in ("metadata", "configurable") and old:
-                merged[key] = {**old, **value}
-            elif key == "callbacks":
-                merged[key] = joined_callbacks(old, value)
-            else:
-                merged[key] = value
-    return merged
 
 
 def _address(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -236,21 +197,7 @@ def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
     return None if thread_id is None else str(thread_id)
 
 
-def checked(name: str, value: str, allowed: Sequence[str]) -> str:
-    """The value of a setting. Raises ValueError when it is none that the setting can have."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value
-
-
-DURABILITIES: tuple[str, ...] = get_args(Durability)
-ON_BUSY = ("reject", "wait")
-ON_DIVERGENCE = ("error", "warn", "allow")
-
-
-def _options(
-    setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run | None, saver: Any
-) -> Options:
+def _options(setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run | None, saver: Any) -> Options:
     if asked.durability is not None:
         checked("durability", asked.durability, DURABILITIES)
         if saver is None:

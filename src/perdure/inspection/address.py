@@ -9,8 +9,8 @@ from perdure.checkpoint.foreign import ForeignSaver, native_of
 from perdure.context import scope_var
 from perdure.engine.hold import recast
 from perdure.engine.live import Run
-from perdure.engine.request import known_keys, merge_configs
 from perdure.engine.scope import Scope
+from perdure.engine.setup import known_keys, merge_configs
 from perdure.errors import MissingThreadIdError
 from perdure.inspection.subgraphs import get_subgraphs
 from perdure.slotted import replace, slotted
