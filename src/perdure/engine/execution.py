@@ -285,7 +285,7 @@ def _opened(workflow: Workflow, call: Call) -> tuple[_Execution, Shape, Callable
     """A streamed call: its execution, how items look, what is printed on the way, which are meant."""
     mode = call.stream_mode
     if mode is None:
-        mode = "values" if scope_var.get() is not None else workflow.stream_mode
+        mode = "values" if _in_place_of_a_node(call) else workflow.stream_mode
     modes = checked_modes(mode)
     print_modes = checked_modes(call.print_mode) if call.print_mode else ()
     if call.debug or (call.debug is None and workflow.debug):
@@ -293,13 +293,15 @@ def _opened(workflow: Workflow, call: Call) -> tuple[_Execution, Shape, Callable
     wanted = {*modes, *print_modes}
     live = is_live(wanted, depth=call.subgraphs)
     execution = _Execution(workflow, call, Sink(wanted, depth=call.subgraphs, live=live))
-    if call.version == "v2":
-        program = workflow.program
-        shape = shape_v2(program.output_mapper, program.state_mapper, execution.run.stream_ns)
-    else:
-        shape = shape_v1(not isinstance(mode, str), call.subgraphs)
+    shape = shape_v2 if call.version == "v2" else shape_v1(not isinstance(mode, str), call.subgraphs)
     show = printer(print_modes, call.subgraphs) if print_modes else None
     return execution, shape, show, frozenset(modes)
+
+
+def _in_place_of_a_node(call: Call) -> bool:
+    """Code of a run streams a workflow under the config that it was given itself."""
+    named = (call.asked.config or {}).get("configurable") or {}
+    return "checkpoint_ns" in named and scope_var.get() is not None
 
 
 def stream(workflow: Workflow, call: Call) -> Iterator[Any]:

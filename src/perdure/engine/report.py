@@ -269,10 +269,11 @@ class Report:
 
 def shown_writes(writes: Any, keys: Any) -> Any:
     """What of a task's writes `updates` shows: a dict of the shown keys, a list of one-key dicts
-    when a key was written more than once, a bare value for a bare key, None for nothing."""
+    when a key was written more than once, a bare value for a bare key (a list of them when it
+    was written more than once), None for nothing."""
     if isinstance(keys, str):
         found = [value for key, value in writes if key == keys]
-        return found[-1] if found else None
+        return found if len(found) > 1 else found[0] if found else None
     wanted = [(key, value) for key, value in writes if key in keys]
     if not wanted:
         return None

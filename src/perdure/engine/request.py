@@ -36,6 +36,7 @@ from perdure.errors import MissingThreadIdError, ThreadBusyError
 from perdure.runtime import RunControl, ServerInfo
 from perdure.serde.digest import digest
 from perdure.slotted import slotted
+from perdure.stream.modes import TypedNamespace
 from perdure.stream.sink import DEAF, Relay, Sink
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         run.sink = _listeners(sink, scope.frame.run.sink, run.stream_ns)
     else:
         run.sink = sink or DEAF
+    if run.sink is not DEAF:
+        run.stream_ns = TypedNamespace.of(run.stream_ns, setup.program)
     run.guest = guest_of(run)
     return run, nested
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, get_origin
 
-from perdure.stream.sink import EVENT_MODES, MODES, Event
+from perdure.stream.sink import EVENT_MODES, MODES, Event, Namespace
 
 Shape = Callable[[Event], Any]
 """An event -> the item that a consumer gets."""
@@ -38,39 +38,75 @@ def shape_v1(several: bool, depth: bool) -> Shape:
     return lambda event: event[2]
 
 
-def shape_v2(
-    output: Callable[[Any], Any] | None, state: Callable[[Any], Any] | None, own: tuple[str, ...]
-) -> Shape:
+def shape_v2(event: Event) -> dict[str, Any]:
     """Items as dicts with `type`, `ns`, `data`, and `interrupts` for values.
 
-    Args:
-        output: Turns the values of the graph at namespace `own` into its output schema's class.
-        state: The same for the state in a checkpoint.
+    Values of a graph whose schema is a class come as instances of it, once all that the class
+    needs is there.
     """
-
-    def shape(event: Event) -> dict[str, Any]:
-        ns, mode, payload = event
-        part: dict[str, Any] = {"type": mode, "ns": ns, "data": payload}
+    ns, mode, payload = event
+    part: dict[str, Any] = {"type": mode, "ns": ns, "data": payload}
+    if mode == "values":
+        part["interrupts"] = ()
+        if isinstance(payload, dict) and "__interrupt__" in payload:
+            part["interrupts"] = payload["__interrupt__"]
+            part["data"] = {k: v for k, v in payload.items() if k != "__interrupt__"}
+    if isinstance(ns, TypedNamespace):
+        part["ns"] = tuple(ns)
         if mode == "values":
-            part["interrupts"] = ()
-            if isinstance(payload, dict) and "__interrupt__" in payload:
-                part["interrupts"] = payload["__interrupt__"]
-                part["data"] = payload = {k: v for k, v in payload.items() if k != "__interrupt__"}
-            if ns == own and output is not None and isinstance(payload, dict):
-                part["data"] = output(payload)
-        elif mode == "checkpoints" and ns == own and state is not None:
-            part["data"] = _with_state(payload, state)
-        elif mode == "debug" and payload["type"] == "checkpoint" and ns == own and state is not None:
-            part["data"] = {**payload, "payload": _with_state(payload["payload"], state)}
-        return part
-
-    return shape
+            part["data"] = ns.output(part["data"])
+        elif mode == "checkpoints":
+            part["data"] = _with_state(payload, ns.state)
+        elif mode == "debug" and payload["type"] == "checkpoint":
+            part["data"] = {**payload, "payload": _with_state(payload["payload"], ns.state)}
+    return part
 
 
 def _with_state(payload: dict[str, Any], state: Callable[[Any], Any]) -> dict[str, Any]:
-    if "__start__" in payload["next"] or not isinstance(payload["values"], dict):
-        return payload
-    return {**payload, "values": state(payload["values"])}
+    return payload if "__start__" in payload["next"] else {**payload, "values": state(payload["values"])}
+
+
+class TypedNamespace(tuple[str, ...]):
+    """The namespace of a graph whose schemas are classes, with what makes instances of them."""
+
+    output: Callable[[Any], Any]
+    state: Callable[[Any], Any]
+
+    @classmethod
+    def of(cls, ns: Namespace, program: Any) -> Namespace:
+        """The namespace for the events of a program's run."""
+        if program.output_mapper is None and program.state_mapper is None:
+            return ns
+        typed = cls(ns)
+        typed.output = _once_whole(program.output_mapper, program.schemas.get("output"))
+        typed.state = _once_whole(program.state_mapper, program.schemas.get("state"))
+        return typed
+
+
+def _once_whole(mapper: Callable[[Any], Any] | None, schema: Any) -> Callable[[Any], Any]:
+    """The mapper for dicts that have every key that the schema's class needs; others stay dicts."""
+    if mapper is None:
+        return lambda values: values
+    needed = _needed(schema)
+    return lambda values: mapper(values) if isinstance(values, dict) and needed <= values.keys() else values
+
+
+def _needed(schema: Any) -> frozenset[str]:
+    """The keys without which an instance of a class cannot be made."""
+    cls = get_origin(schema) or schema
+    model_fields = getattr(cls, "model_fields", None)
+    if isinstance(model_fields, dict):
+        return frozenset(name for name, field in model_fields.items() if field.is_required())
+    import dataclasses  # Loaded by whoever made such a class.
+
+    if not dataclasses.is_dataclass(cls):
+        return frozenset()
+    missing = dataclasses.MISSING
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.init and field.default is missing and field.default_factory is missing
+    )
 
 
 def printer(modes: Sequence[str], depth: bool) -> Callable[[Event], None]:
