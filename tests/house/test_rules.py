@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,6 +15,18 @@ from house import documents
 
 PINS = ("requirements-test.txt", "requirements-dev.txt", "benchmarks/requirements.txt")
 HEAVY = ("pydantic", "langchain_core", "langsmith", "numpy", "httpx", "requests", "orjson")
+LATE = (
+    "asyncio",
+    "concurrent.futures",
+    "logging",
+    "pickle",
+    "perdure.engine.execution",
+    "perdure.engine.live",
+    "perdure.inspection.reading",
+    "perdure.inspection.updating",
+    "perdure.parts",
+    "perdure.stream.modes",
+)
 
 
 @pytest.mark.parametrize("name", PINS)
@@ -37,11 +50,19 @@ def test_version_is_said_once() -> None:
 
 def test_import_leaves_guests_alone() -> None:
     """Importing the library loads nothing of LangChain, pydantic, numpy or an HTTP client."""
-    code = (
-        "import sys, perdure, perdure.func, perdure.graph, perdure.types\n"
-        "import perdure.checkpoint.memory, perdure.checkpoint.sqlite, perdure.store.memory\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules])"
-    )
+    modules = "func, graph, types, checkpoint.memory, checkpoint.sqlite, store.memory"
+    assert loaded_by(modules, HEAVY) == []
+
+
+def test_definitions_load_no_engine() -> None:
+    """What only runs need, or what looks at threads, is loaded when it is first used."""
+    assert loaded_by("func, graph, types, checkpoint.memory", LATE) == []
+
+
+def loaded_by(modules: str, names: Sequence[str]) -> list[str]:
+    """Which of the names a fresh process has loaded after importing these modules of ours."""
+    ours = ", ".join(f"perdure.{name}" for name in modules.split(", "))
+    code = f"import sys, {ours}\nprint(*[name for name in {tuple(names)!r} if name in sys.modules])"
     environment = {"PYTHONPATH": str(documents.ROOT / "src"), "PATH": ""}
     printed = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
-    assert printed == "[]\n"
+    return printed.split()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -35,7 +34,6 @@ from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV1
 if TYPE_CHECKING:
     from perdure.store.base import BaseStore
 
-logger = logging.getLogger("perdure")
 
 _OLD_ARGUMENTS: Renamed = {
     "config_schema": ("context_schema", PerdureDeprecatedSinceV10),
@@ -421,7 +419,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     def _warn_if_compiled(self, what: str) -> None:
         if self.compiled:
-            logger.warning(
+            import logging  # the first run needs it, defining a graph does not
+
+            logging.getLogger("perdure").warning(
                 "Adding %s to a graph that has already been compiled. "
                 "This will not be reflected in the compiled graph.",
                 what,
