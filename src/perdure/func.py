@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ca
 from perdure.channels import EphemeralValue, LastValue, Topic
 from perdure.context import current_scope
 from perdure.engine.action import Action, is_coroutine_function, is_generator_function, name_of
+from perdure.engine.keys import namespace_of_task
 from perdure.engine.program import Node, Program, Write
 from perdure.engine.setup import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
 from perdure.engine.subgraphs import subgraphs_of
@@ -24,6 +25,8 @@ from perdure.workflow import Workflow
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from perdure.cache.base import BaseCache
 
 __all__ = ["TaskFunction", "entrypoint", "task"]
 
@@ -90,6 +93,14 @@ class TaskFunction(Generic[P, T]):
             key=key,
         )
 
+    def clear_cache(self, cache: BaseCache[Any]) -> None:
+        """Forgets the results of the task that lie in a cache."""
+        cache.clear([namespace_of_task(self.action)])
+
+    async def aclear_cache(self, cache: BaseCache[Any]) -> None:
+        """`clear_cache` for async callers."""
+        await cache.aclear([namespace_of_task(self.action)])
+
     def __repr__(self) -> str:
         return f"<task {self.action.name!r}>"
 
@@ -147,7 +158,8 @@ def task(
     Args:
         name: Under which the step is recorded; the function's name by default.
         retry_policy: How failures are tried again; the first policy that takes an error decides.
-        cache_policy: Kept for a workflow that has a cache.
+        cache_policy: That results are kept in the workflow's cache, where it has one, and used
+            again for equal arguments. What the function closes over does not count.
 
     Raises:
         TypeError: Another keyword argument, or something that cannot be called.
@@ -204,9 +216,9 @@ class entrypoint:
     Args:
         checkpointer: Saver that keeps threads.
         store: Memory across threads.
-        cache: For tasks with a cache policy.
+        cache: Where results are kept that a cache policy names.
         context_schema: Class of what callers pass as `context=`.
-        cache_policy: Default for tasks.
+        cache_policy: For the function, and for tasks that name no policy.
         retry_policy: For the function, and for tasks that name no policy.
         durability: "sync", "async" or "exit", where the caller names none.
         on_busy: What a second run on a thread does: "reject" or "wait".

@@ -10,7 +10,7 @@ from typing import Any
 from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
 from perdure.engine.attempt import attempts
-from perdure.engine.effects import Invoke, Tell
+from perdure.engine.effects import CacheGet, Invoke, Sleep, Tell
 from perdure.engine.live import Run
 from perdure.engine.outcomes import (
     close_frame,
@@ -33,7 +33,7 @@ Resolve = Callable[[Outcome], None]
 
 def frame_of(run: Run, task: Task) -> Frame:
     """The frame of a node's task."""
-    node = task.node
+    node, program = task.node, run.program
     frame = Frame(
         run,
         id=task.id,
@@ -41,8 +41,9 @@ def frame_of(run: Run, task: Task) -> Frame:
         action=node.action,
         args=(task.input,),
         kwargs={},
-        retry=node.retry if node.retry is not None else run.program.retry,
+        retry=node.retry if node.retry is not None else program.retry,
         task=task,
+        cache=None if run.cache is None or node.hidden else node.cache or program.cache,
     )
     frame.error = task.failure
     return frame
@@ -97,14 +98,22 @@ class Carrier:
                         answer = self.invoke(frame, effect)
                     elif type(effect) is Tell:
                         effect.visit.tell(effect.moment, effect.value)
+                    elif type(effect) is Sleep:
+                        time.sleep(effect.policy.delay(effect.attempt, random.random()))
                     else:
-                        time.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
+                        answer = self._in_cache(effect)
                 except BaseException as error:
                     effect = steps.throw(error)
                 else:
                     effect = steps.send(answer)
         except StopIteration as stop:
             return stop.value
+
+    def _in_cache(self, effect: Any) -> Any:
+        cache, key = self.run.cache, effect.key
+        if type(effect) is CacheGet:
+            return cache.get([(key.ns, key.key)])
+        return cache.set({(key.ns, key.key): (effect.value, key.ttl)})
 
     def invoke(self, frame: Frame, effect: Invoke) -> Any:
         """Calls user code on this thread."""

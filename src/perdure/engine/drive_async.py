@@ -24,7 +24,21 @@ from perdure.context import scope_var
 from perdure.engine.attempt import attempts
 from perdure.engine.carry import Carrier, Resolve, frame_of, resolve_future
 from perdure.engine.drive_sync import known_future, not_begun, start_on_thread
-from perdure.engine.effects import Cancel, Commit, Effect, Invoke, Load, Next, Now, Start, Store, Tell, Wait
+from perdure.engine.effects import (
+    CacheGet,
+    Cancel,
+    Commit,
+    Effect,
+    Invoke,
+    Load,
+    Next,
+    Now,
+    Sleep,
+    Start,
+    Store,
+    Tell,
+    Wait,
+)
 from perdure.engine.futures import CallFuture, CallWork, TaskWork
 from perdure.engine.live import Run
 from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
@@ -360,14 +374,22 @@ class AsyncDriver(Carrier):
                         answer = await self._invoke(frame, effect)
                     elif type(effect) is Tell:
                         await effect.visit.atell(effect.moment, effect.value)
+                    elif type(effect) is Sleep:
+                        await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))
                     else:
-                        await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))  # type: ignore[attr-defined]
+                        answer = await self._in_cache_on_loop(effect)
                 except BaseException as error:
                     effect = steps.throw(error)
                 else:
                     effect = steps.send(answer)
         except StopIteration as stop:
             return stop.value
+
+    async def _in_cache_on_loop(self, effect: Any) -> Any:
+        cache, key = self.run.cache, effect.key
+        if type(effect) is CacheGet:
+            return await cache.aget([(key.ns, key.key)])
+        return await cache.aset({(key.ns, key.key): (effect.value, key.ttl)})
 
     async def _invoke(self, frame: Frame, effect: Invoke) -> Any:
         action = effect.action

@@ -16,7 +16,7 @@ from perdure.slotted import slotted
 if TYPE_CHECKING:
     from perdure.engine.action import Action
     from perdure.engine.guest import Moment, Visit
-    from perdure.types import RetryPolicy
+    from perdure.types import CacheKey, RetryPolicy
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -120,3 +120,18 @@ class Sleep(Effect[None]):
 
     policy: RetryPolicy
     attempt: int
+
+
+@slotted
+class CacheGet(Effect[dict[Any, Any]]):
+    """Of an attempt: look into the workflow's cache. Gives what is there, by key."""
+
+    key: CacheKey
+
+
+@slotted
+class CacheSet(Effect[None]):
+    """Of an attempt: put a value into the workflow's cache."""
+
+    key: CacheKey
+    value: Any

@@ -108,6 +108,7 @@ class Run:
     """The checkpoint that the caller addressed."""
     context: Any = None
     store: Any = None
+    cache: Any = None
     sink: Sink = DEAF
     stream_ns: tuple[str, ...] = ()
     output_keys: str | Sequence[str] = ()

@@ -104,7 +104,7 @@ class Report:
         if task.node.hidden or not sink.modes:
             return
         if type(outcome) is Value:
-            self._update(task, restored=False)
+            self._update(task, restored=task.cached)
         elif isinstance(outcome, Paused):
             self._interrupted(outcome)
         if sink.tasks:
@@ -150,7 +150,10 @@ class Report:
         sink = self.run.sink
         if type(outcome) is Value:
             if sink.updates:
-                self._emit("updates", {frame.name: outcome.value})
+                chunk = {frame.name: outcome.value}
+                if frame.cached:
+                    chunk["__metadata__"] = {"cached": True}
+                self._emit("updates", chunk)
             if sink.tasks:
                 self._task_result(frame.id, frame.name, {RETURN: outcome.value}, outcome)
         elif type(outcome) is Error and sink.tasks:

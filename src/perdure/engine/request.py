@@ -96,6 +96,7 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         checkpoint_id_asked=_address(config).get("checkpoint_id") if above is None else None,
         context=_context(setup.context_schema, asked.context, above),
         store=above.store if above is not None and above.store is not None else setup.store,
+        cache=setup.cache,
         control=asked.control or (above.control if above is not None else RunControl()),
         own_control=above is None or asked.control is not None,
         server_info=_server_info(config),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perdure.engine.live import Run
     from perdure.engine.program import Write
     from perdure.messages import MessageWriter
-    from perdure.types import RetryPolicy, StreamWriter
+    from perdure.types import CachePolicy, RetryPolicy, StreamWriter
 
 logger = logging.getLogger("perdure")
 
@@ -39,10 +39,10 @@ class Frame:
     """One piece of user code that runs, over all its attempts."""
 
     __slots__ = (
-        "action", "args", "asked", "attempt", "book_", "call", "caller", "config_", "depth", "done",
-        "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock", "name", "nested",
-        "ns", "open", "output", "path_text_", "questions", "retry", "run", "runtime_", "scope_", "slot",
-        "taken", "task", "unheard", "writes",
+        "action", "args", "asked", "attempt", "book_", "cache", "cached", "call", "caller", "config_",
+        "depth", "done", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock",
+        "name", "nested", "ns", "open", "output", "path_text_", "questions", "retry", "run", "runtime_",
+        "scope_", "slot", "taken", "task", "unheard", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Frame:
         caller: Frame | None = None,
         task: Task | None = None,
         call: Call | None = None,
+        cache: CachePolicy[Any] | None = None,
     ) -> None:
         self.run = run
         self.id = id
@@ -66,6 +67,8 @@ class Frame:
         self.args = args
         self.kwargs = kwargs
         self.retry = retry
+        self.cache = cache
+        self.cached = False
         self.caller = caller
         self.task = task
         self.call = call
@@ -291,6 +294,7 @@ class Scope:
             retry=task.retry_policy or run.program.retry,
             caller=frame,
             call=call,
+            cache=None if run.cache is None else task.cache_policy or run.program.cache,
         )
         job = Job(call, child, frame, scope.branch)
         run.world.refuse(job)
@@ -346,6 +350,7 @@ class Scope:
         with frame.lock:
             number = frame.asked
             frame.asked += 1
+        _forget_cache(frame)
         found, answer = frame.run.answers.take(frame, number, value)
         if found:
             return frame.run.answers.check(frame, number, answer, response_schema)
@@ -375,6 +380,13 @@ class Scope:
             number = frame.ids
             frame.ids += 1
         return uuid_of(xxh3_128_hexdigest(f"{frame.id}\0{number}".encode()))
+
+
+def _forget_cache(frame: Frame | None) -> None:
+    """A result that an answer goes into is not cached, nor is that of the code around it."""
+    while frame is not None:
+        frame.cache = None
+        frame = frame.caller if frame.caller is not None else frame.run.parent
 
 
 def _line() -> Any:
@@ -414,7 +426,9 @@ def settle_attempt(frame: Frame) -> None:
 
 def warn_unclaimed(frame: Frame) -> None:
     """Logs recorded results that the body did not ask for this time."""
-    names = list(frame.run.ledger.unclaimed(frame.id)) if frame.run.ledger.by_caller else []
+    if frame.cached or not frame.run.ledger.by_caller:
+        return
+    names = list(frame.run.ledger.unclaimed(frame.id))
     if names:
         logger.warning(
             "%r ended without asking for %d recorded result(s): %s", frame.name, len(names), ", ".join(names)

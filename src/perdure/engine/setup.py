@@ -26,6 +26,7 @@ class Setup:
     program: Program
     checkpointer: Any = None
     store: Any = None
+    cache: Any = None
     interrupt_before: Sequence[str] | str = ()
     interrupt_after: Sequence[str] | str = ()
     durability: str | None = None

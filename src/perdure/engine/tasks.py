@@ -100,6 +100,8 @@ class Task:
     """The outcome was recorded by an earlier run of the same superstep."""
     asked: tuple[Interrupt, ...] = ()
     """Questions that an earlier run of the task left open."""
+    cached: bool = False
+    """The outcome was found in the workflow's cache."""
     failure: NodeError | None = None
     """Of an error handler's task: what it is told."""
 

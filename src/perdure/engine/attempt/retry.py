@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.engine.attempt.body import attempt
+from perdure.engine.attempt.cached import cached
 from perdure.engine.effects import Sleep, Steps
 from perdure.engine.scope import Frame
 from perdure.types import RetryPolicy
@@ -15,8 +16,10 @@ def attempts(frame: Frame) -> Steps[Any]:
 
     The first policy that takes an error decides; the count of attempts is shared by all. A
     later attempt finds the calls that earlier ones have finished. Signals are never retried.
+    Where a cache has the result, nothing is carried out.
     """
-    return _retrying(frame) if frame.retry else attempt(frame)
+    steps = _retrying(frame) if frame.retry else attempt(frame)
+    return steps if frame.cache is None else cached(frame, frame.cache, steps)
 
 
 def _retrying(frame: Frame) -> Steps[Any]:
@@ -38,4 +41,3 @@ def _policy(frame: Frame, error: Exception) -> RetryPolicy | None:
         if policy.matches(error):
             return policy if frame.attempt < policy.max_attempts else None
     return None
-

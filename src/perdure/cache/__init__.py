@@ -1,0 +1,1 @@
+"""Where results are kept that a cache policy names. Import from `memory` or `sqlite`."""
