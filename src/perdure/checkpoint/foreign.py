@@ -13,9 +13,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.checkpoint.base import CheckpointTuple
+from perdure.checkpoint.base import CheckpointTuple, PendingWrite
 from perdure.checkpoint.port import Batch, CallInfo, Loaded, NewCheckpoint, Record, ThreadChanged
-from perdure.errors import LeaseLostError, ThreadBusyError
+from perdure.errors import LeaseLostError, RecordedError, ThreadBusyError
 from perdure.slotted import values
 
 CALL = "__call__"
@@ -82,7 +82,9 @@ class ForeignSaver:
 
     def version_after(self, versions: Mapping[str, Any]) -> Any:
         """The next version, as the saver counts them."""
-        return self.saver.get_next_version(max(versions.values(), default=None), None)
+        newest = max(versions.values(), default=None)
+        give = getattr(self.saver, "get_next_version", None)
+        return give(newest, None) if give is not None else int(newest or 0) + 1
 
     def load(self, thread_id: str, ns: str, checkpoint_id: str | None = None) -> Loaded:
         """Reads a thread; see NativeSaver."""
@@ -100,7 +102,7 @@ class ForeignSaver:
             return Loaded(None, epoch=epoch)
         writes = list(found.pending_writes or ())
         infos = {task: CallInfo(*value) for task, channel, value in writes if channel == CALL}
-        plain = found._replace(pending_writes=[write for write in writes if write[1] != CALL])
+        plain = found._replace(pending_writes=[_raisable(write) for write in writes if write[1] != CALL])
         return Loaded(plain, infos, epoch, newest_id=found.checkpoint["id"])
 
     def submit(self, batch: Batch, on_done: Callable[[BaseException | None], None] | None = None) -> _Done:
@@ -135,6 +137,10 @@ class ForeignSaver:
     def wake(self) -> None:
         """Nothing is ever queued."""
 
+    def forsake(self, thread_id: str, epoch: int) -> None:
+        """Gives a lease up; see NativeSaver."""
+        self.leases.free(Batch(thread_id, epoch, release=True))
+
     def check(self, value: Any) -> None:
         """Raises what the saver's serializer raises for a value it cannot store."""
         serde = getattr(self.saver, "serde", None)
@@ -148,6 +154,14 @@ class ForeignSaver:
             writes.append((CALL, list(values(record.info))))
         path = (record.path,) if self.takes_path else ()
         return (config, writes, record.task_id, *path)
+
+
+def _raisable(write: PendingWrite) -> PendingWrite:
+    """A stored write as it can be replayed: an error that was kept as text becomes one again."""
+    task_id, channel, value = write
+    if channel == "__error__" and not isinstance(value, BaseException):
+        return task_id, channel, RecordedError("an error that the saver kept as text", (value,))
+    return write
 
 
 def _takes_path(method: Any) -> bool:

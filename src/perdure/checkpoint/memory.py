@@ -129,6 +129,14 @@ class InMemorySaver(OwnSaver):
     def wake(self) -> None:
         """Nothing is ever queued."""
 
+    def forsake(self, thread_id: str, epoch: int) -> None:
+        """See `port.NativeSaver`."""
+        with self._lock:
+            thread = self._store.threads.get(thread_id)
+            if thread is not None and thread.held and thread.epoch == epoch:
+                thread.held = False
+                thread.epoch += 1
+
     def load(self, thread_id: str, ns: str, checkpoint_id: str | None = None) -> Loaded:
         """See `port.NativeSaver`."""
         with self._lock:

@@ -150,6 +150,11 @@ class NativeSaver(Protocol):
         """Lets the saver's writer thread commit what is queued; never blocks."""
         ...
 
+    def forsake(self, thread_id: str, epoch: int) -> None:
+        """Gives a lease up without storing that: its run could not free it. Others in this process
+        may claim the thread; those elsewhere once this process is gone or the claim was made."""
+        ...
+
     def check(self, value: Any) -> None:
         """Raises UnstorableError when the value cannot be stored; stores nothing."""
         ...

@@ -47,6 +47,7 @@ from perdure.engine.run import run as loop
 from perdure.engine.scope import Frame, Job
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers, threads
+from perdure.errors import GraphBubbleUp
 from perdure.slotted import replace
 from perdure.stream.sink import Event
 
@@ -463,7 +464,7 @@ class AsyncDriver(Carrier):
         if task.cancelled():
             return
         signal = task._exception
-        if signal is not None and not isinstance(signal, Exception):
+        if isinstance(signal, GraphBubbleUp):
             job.branch.close(signal)
 
     async def _call(self, job: Job) -> Any:
@@ -532,7 +533,7 @@ class AsyncDriver(Carrier):
             return known_future(frame, outcome)
         future: asyncio.Future[Any] = self.loop.create_future()
         _resolve(future, outcome)
-        if future.exception() is not None and not isinstance(future.exception(), Exception):
+        if isinstance(future.exception(), GraphBubbleUp):
             frame.book.root.close(signal_of(outcome))
         return future
 

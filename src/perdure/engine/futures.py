@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -88,11 +89,19 @@ class CallFuture(Future[Any]):
         self.heard = True
         if timeout is None:
             self.help()
-        error = super().exception(timeout)
-        if isinstance(error, GraphBubbleUp):
-            self.job.branch.close(error)
-            raise error
-        return error
+        return super().exception(timeout)
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        """Calls `fn` with the future when it is done; see concurrent.futures.Future.
+
+        A pause that `fn` meets by asking for the result is not its business: it is let go.
+        """
+
+        def call(future: Future[Any]) -> None:
+            with contextlib.suppress(GraphBubbleUp):
+                fn(future)
+
+        super().add_done_callback(call)
 
     def help(self) -> None:
         """Runs the call here if nobody has begun it."""

@@ -41,8 +41,6 @@ class Journal:
         if self.first:
             records, self.first = [*self.first, *records], []
         release = last and self.root and self.hold.held
-        if release:
-            self.hold.held = False
         return Batch(
             self.hold.thread_id,
             self.hold.epoch,
@@ -51,6 +49,12 @@ class Journal:
             checkpoint=checkpoint,
             durable=self.durable or release,
         )
+
+    def commit(self, batch: Batch) -> Steps[None]:
+        """Stores a batch and waits for it. The thread is free only once that has succeeded."""
+        yield from Commit(batch)
+        if batch.release:
+            self.hold.held = False
 
     def call(self, record: Record) -> Batch | None:
         """What is to be stored now because a call ended."""
@@ -66,12 +70,12 @@ class Journal:
 
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
         """A superstep ended: its last records and the new checkpoint, together."""
-        yield from Commit(self.batch(records, checkpoint, last=last))
+        yield from self.commit(self.batch(records, checkpoint, last=last))
 
     def leave(self, records: Sequence[Record]) -> Steps[None]:
         """The run ends, with these records: nothing may be under way any more afterwards."""
         if records or self.first or (self.root and self.hold.held):
-            yield from Commit(self.batch(records, last=True))
+            yield from self.commit(self.batch(records, last=True))
 
 
 class BackgroundJournal(Journal):
@@ -85,7 +89,7 @@ class BackgroundJournal(Journal):
 
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
         if last:
-            yield from Commit(self.batch(records, checkpoint, last=True))
+            yield from self.commit(self.batch(records, checkpoint, last=True))
         else:
             yield from Store(self.batch(records, checkpoint))
 
@@ -95,7 +99,7 @@ class BackgroundJournal(Journal):
         # Even an empty batch is waited for: batches become durable in order.
         batch = self.batch(records, last=True)
         batch.durable = True
-        yield from Commit(batch)
+        yield from self.commit(batch)
 
 
 class ExitJournal(Journal):
@@ -127,28 +131,30 @@ class ExitJournal(Journal):
         yield from self.task(record)
 
     def step(self, records: Sequence[Record], checkpoint: NewCheckpoint, *, last: bool) -> Steps[None]:
-        self.records.clear()
-        earlier = self.checkpoint
-        if earlier is not None:
-            changed = checkpoint.changed | earlier.changed
-            checkpoint = replace(checkpoint, parent_id=earlier.parent_id, changed=changed)
-        self.checkpoint = checkpoint
+        kept = self.records, self.checkpoint
+        if self.checkpoint is not None:
+            changed = checkpoint.changed | self.checkpoint.changed
+            checkpoint = replace(checkpoint, parent_id=self.checkpoint.parent_id, changed=changed)
+        self.records, self.checkpoint = [], checkpoint
         if last and self.keep:
-            yield from self._flush()
+            try:
+                yield from self._flush()
+            except BaseException:
+                # What cannot be stored is given up; what was there before it is not.
+                self.records, self.checkpoint = kept
+                raise
 
     def leave(self, records: Sequence[Record]) -> Steps[None]:
         self.records.extend(records)
         if self.keep or self.records:
             yield from self._flush()
         elif self.root and self.hold.held:
-            yield from Commit(self.batch([], last=True))
+            yield from self.commit(self.batch([], last=True))
 
     def _flush(self) -> Steps[None]:
         if self.records or self.checkpoint is not None or (self.root and self.hold.held):
-            batch = self.batch(list(self.records), self.checkpoint, last=True)
-            self.records.clear()
-            self.checkpoint = None
-            yield from Commit(batch)
+            yield from self.commit(self.batch(list(self.records), self.checkpoint, last=True))
+            self.records, self.checkpoint = [], None
 
 
 class NoJournal(Journal):

@@ -58,7 +58,6 @@ class Opening:
     checkpoint: NewCheckpoint | None = None
     fork: NewCheckpoint | None = None
     resumed: bool = False
-    claimed: bool = False
     values: bool = True
     """The state is told to who listens."""
 
@@ -79,7 +78,6 @@ class Opening:
             records=() if late else self.records,
             checkpoint=None if late else (self.fork or self.checkpoint),
         )
-        self.claimed = True
         if late:
             self._hold_back(r)
 

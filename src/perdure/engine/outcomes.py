@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Sequence
@@ -64,9 +65,14 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
     if is_cancel(error):
         # Nobody cancelled the task from outside: the user's own code raised this.
         return Error(NodeCancelledError(frame.name))
-    if isinstance(error, (Exception, BaseExceptionGroup)):
-        return Error(error)
-    return Cancelled(error)
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return Cancelled(error)
+    if isinstance(error, GeneratorExit):
+        # As it is, it would be taken for the end of whatever generator it passes.
+        refused = RuntimeError(f"{frame.name!r} raised GeneratorExit")
+        refused.__cause__ = error
+        return Error(refused)
+    return Error(error)
 
 
 def is_cancel(error: BaseException) -> bool:
@@ -155,8 +161,9 @@ def unstorable(who: str, error: Exception) -> Exception:
 def noted(error: BaseException, name: str, task_id: str) -> BaseException:
     """The error, with a note that says in which task it was raised; each task says so once."""
     note = f"During task with name '{name}' and id '{task_id}'"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    with contextlib.suppress(Exception):  # A class of the user's may refuse notes.
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
     return error
 
 

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from perdure.checkpoint.port import Record, ThreadChanged
+from perdure.checkpoint.port import Batch, Record, ThreadChanged
 from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps, Tell, Wait
 from perdure.engine.handlers import handled_writes, take_over
 from perdure.engine.live import Run
@@ -44,6 +44,7 @@ from perdure.errors import (
     CancelSignal,
     DrainSignal,
     ErrorCode,
+    GraphBubbleUp,
     GraphDrained,
     GraphRecursionError,
     InvalidUpdateError,
@@ -73,8 +74,8 @@ def run(r: Run) -> Steps[None]:
         ThreadBusyError, LeaseLostError: The thread belongs, or went, to another run.
         Exception: What a task raised.
     """
-    yield from _begin(r)
     try:
+        yield from _begin(r)
         while r.tasks:
             if _stops_before(r):
                 break
@@ -96,7 +97,7 @@ def _begin(r: Run) -> Steps[None]:
         opening = yield from _load(r)
         try:
             for batch in opening.batches(r):
-                yield from Commit(batch)
+                yield from _claim(r, batch)
         except UnstorableError as error:
             name = r.program.entrypoint or r.program.name
             raise unstorable(f"the input of workflow {name!r} has", error) from error
@@ -108,13 +109,22 @@ def _begin(r: Run) -> Steps[None]:
             yield from Wait(_BUSY_POLL)
             continue
         break
-    if opening.claimed:
-        r.hold.held = True
     opening.announce(r)
     if opening.resumed and r.guest is not None:
         visit = r.guest.visit_resume()
         if visit is not None:
             yield Tell(visit, "begin")
+
+
+def _claim(r: Run, batch: Batch) -> Steps[None]:
+    """Stores what begins the run. While that is under way the thread counts as held: when the run
+    is cancelled meanwhile, it has to be freed."""
+    r.hold.held = r.hold.held or batch.claim
+    try:
+        yield from Commit(batch)
+    except Exception:
+        r.hold.held = r.hold.held and not batch.claim
+        raise
 
 
 def _load(r: Run) -> Steps[Opening]:
@@ -327,17 +337,22 @@ def _leave(r: Run, records: Sequence[Record]) -> Steps[None]:
 
 def _abandon(r: Run, error: BaseException) -> Steps[None]:
     """Ends a run by an error or a signal: stops its code, keeps what finished, frees the thread."""
-    r.closing = r.closing or (error if not isinstance(error, Exception) else _ended(error))
+    r.closing = r.closing or (error if isinstance(error, GraphBubbleUp) else _ended(error))
     yield from _keep(r, (yield from Cancel(wait_threads=isinstance(error, Exception))))
     if isinstance(error, LeaseLostError):
         return
     try:
         yield from r.journal.leave([])
+    except LeaseLostError:
+        return  # What a cancelled wait left behind has freed the thread already, or another run took it.
     except Exception as second:
+        if r.saver is not None and r.hold.held:
+            r.saver.forsake(r.hold.thread_id, r.hold.epoch)
+            r.hold.held = False
         if second is not error:
             logger.exception("the run ended with %r, and leaving its thread failed", error)
 
 
-def _ended(error: Exception) -> BaseException:
+def _ended(error: BaseException) -> BaseException:
     return CancelSignal(f"the run has ended: {error!r}")
 

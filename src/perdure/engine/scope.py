@@ -41,8 +41,8 @@ class Frame:
     __slots__ = (
         "action", "args", "asked", "attempt", "book_", "cache", "cached", "call", "caller", "config_",
         "depth", "done", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock",
-        "name", "nested", "ns", "open", "output", "path_text_", "questions", "retry", "run", "runtime_",
-        "scope_", "slot", "taken", "task", "unheard", "writes",
+        "name", "nested", "ns", "open", "output", "path_text_", "questions", "refused", "retry", "run",
+        "runtime_", "scope_", "slot", "taken", "task", "unheard", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +98,7 @@ class Frame:
         self.asked = 0
         self.ids = 0
         self.nested = 0
+        self.refused: BaseException | None = None
         self.taken: set[str] = set()
         if self.attempt > 1:
             # What an earlier attempt left running may not call any more.
@@ -199,8 +200,8 @@ class Frame:
 
     @property
     def signal(self) -> BaseException | None:
-        """What has ended the calls of the body, if anything has."""
-        return self.run.closing or (self.book_.root.closed if self.book_ is not None else None)
+        """What has ended the calls of the body, if any was refused or met a signal."""
+        return self.refused or (self.book_.root.closed if self.book_ is not None else None)
 
     def scope(self) -> Scope:
         """The scope of the body's line of execution, which is the one that runs right here."""
@@ -266,6 +267,7 @@ class Scope:
         frame = self.frame
         signal = frame.run.closing or self.branch.closed
         if signal is not None:
+            frame.refused = signal
             raise signal
         if frame.fatal is not None:
             raise frame.fatal

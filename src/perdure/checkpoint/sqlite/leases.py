@@ -42,6 +42,7 @@ class Leases:
         self._ttl = ttl
         self._key: int | None = None
         self._held: set[tuple[str, int]] = set()
+        self._forsaken: set[tuple[str, int]] = set()
         self._changed = threading.Condition(threading.Lock())
         self._beating: threading.Thread | None = None
 
@@ -66,7 +67,8 @@ class Leases:
         return thread._replace(owner=None, epoch=thread.epoch + 1) if batch.release else thread
 
     def _claimed(self, cursor: Cursor, batch: Batch, thread: ThreadRow) -> ThreadRow:
-        holder = self.holder(cursor, thread)
+        forsaken = (batch.thread_id, thread.epoch) in self._forsaken
+        holder = None if forsaken else self.holder(cursor, thread)
         if holder is not None:
             name = "another run in this process" if holder.key == self._key else str(holder)
             raise ThreadBusyError(batch.thread_id, name)
@@ -87,6 +89,14 @@ class Leases:
         if owner.key == self._key:
             return owner
         return None if is_gone(owner, this_process(), ticks(), time.time()) else owner
+
+    def forsake(self, thread_id: str, epoch: int) -> None:
+        """Gives a lease up that could not be freed: nothing keeps it alive any more, and who claims
+        the thread here finds it abandoned."""
+        with self._changed:
+            self._held.discard((thread_id, epoch))
+            self._forsaken.add((thread_id, epoch))
+            self._changed.notify()
 
     def holds(self, thread: ThreadRow) -> bool:
         """Whether this saver holds the thread."""

@@ -135,6 +135,10 @@ class SqliteSaver(OwnSaver):
         """See `port.NativeSaver`."""
         self._committer.wake()
 
+    def forsake(self, thread_id: str, epoch: int) -> None:
+        """See `port.NativeSaver`."""
+        self._leases.forsake(thread_id, epoch)
+
     def load(self, thread_id: str, ns: str, checkpoint_id: str | None = None) -> Loaded:
         """See `port.NativeSaver`."""
         self._settle(thread_id)
