@@ -8,18 +8,20 @@ import typing
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from perdure.channels import EphemeralValue, LastValue, Topic
 from perdure.context import current_scope
 from perdure.engine.action import Action, is_coroutine_function, is_generator_function, name_of
 from perdure.engine.keys import namespace_of_task
+from perdure.engine.limits import only_async
 from perdure.engine.program import Node, Program, Write
 from perdure.engine.setup import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.engine.tasks import END, PREVIOUS, START, TASKS
 from perdure.errors import InvalidUpdateError
-from perdure.types import CachePolicy, Command, RetryPolicy, Send
+from perdure.types import CachePolicy, Command, RetryPolicy, Send, TimeoutPolicy
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 from perdure.workflow import Workflow
 
@@ -34,6 +36,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
+
+Timeout: TypeAlias = float | timedelta | TimeoutPolicy
 
 
 if TYPE_CHECKING:
@@ -59,12 +63,16 @@ class TaskFunction(Generic[P, T]):
         retry_policy: Sequence[RetryPolicy] = (),
         cache_policy: CachePolicy[Any] | None = None,
         key: str | None = None,
+        timeout: TimeoutPolicy | None = None,
     ) -> None:
         self.func = _named(func, name)
         self.action = Action.of(self.func, name or name_of(func), skip_first=False)
         self.retry_policy = tuple(retry_policy)
         self.cache_policy = cache_policy
         self.key = key
+        self.timeout = timeout
+        if timeout is not None and self.action.asyn is None:
+            raise only_async(f"task {self.action.name!r} is a sync function")
         functools.update_wrapper(self, self.func)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture[T]:
@@ -91,6 +99,7 @@ class TaskFunction(Generic[P, T]):
             retry_policy=self.retry_policy,
             cache_policy=self.cache_policy,
             key=key,
+            timeout=self.timeout,
         )
 
     def clear_cache(self, cache: BaseCache[Any]) -> None:
@@ -133,7 +142,7 @@ def task(
     name: str | None = None,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
     cache_policy: CachePolicy[Any] | None = None,
-    timeout: Any = None,
+    timeout: Timeout | None = None,
     **deprecated: Any,
 ) -> _MakeTask: ...
 @overload
@@ -146,7 +155,7 @@ def task(
     name: str | None = None,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
     cache_policy: CachePolicy[Any] | None = None,
-    timeout: Any = None,
+    timeout: Timeout | None = None,
     **deprecated: Any,
 ) -> Any:
     """Makes a function a step whose result is kept: once it has returned, a resumed workflow gets
@@ -160,19 +169,23 @@ def task(
         retry_policy: How failures are tried again; the first policy that takes an error decides.
         cache_policy: That results are kept in the workflow's cache, where it has one, and used
             again for equal arguments. What the function closes over does not count.
+        timeout: How long an attempt may take; seconds, a timedelta or a TimeoutPolicy. Async
+            functions only.
 
     Raises:
         TypeError: Another keyword argument, or something that cannot be called.
-        ValueError: `timeout`: time limits are not available for tasks.
+        ValueError: A time limit of a sync function, or one that is not greater than 0.
     """
     policies = _policies(retry_policy, _deprecated_retry(deprecated))
     _refuse_unknown("task", deprecated)
-    _refuse_timeout("task", timeout)
+    limit = TimeoutPolicy.coerce(timeout)
 
     def make(function: Callable[..., Any]) -> TaskFunction[..., Any]:
         if not callable(function):
             raise TypeError(f"@task takes a function, not {function!r}")
-        return TaskFunction(function, name=name, retry_policy=policies, cache_policy=cache_policy)
+        return TaskFunction(
+            function, name=name, retry_policy=policies, cache_policy=cache_policy, timeout=limit
+        )
 
     return make if func is None else make(func)
 
@@ -198,14 +211,6 @@ def _refuse_unknown(what: str, given: dict[str, Any]) -> None:
         raise TypeError(f"{what}() got an unexpected keyword argument {next(iter(given))!r}")
 
 
-def _refuse_timeout(what: str, timeout: Any) -> None:
-    if timeout is not None:
-        raise ValueError(
-            f"timeout={timeout!r}: time limits are not available for a {what}; await its future with "
-            "asyncio.wait_for, or ask result(timeout=...)"
-        )
-
-
 class entrypoint:
     """Makes a function a workflow: it runs on a thread, pauses, fails and goes on where it was.
 
@@ -220,6 +225,8 @@ class entrypoint:
         context_schema: Class of what callers pass as `context=`.
         cache_policy: For the function, and for tasks that name no policy.
         retry_policy: For the function, and for tasks that name no policy.
+        timeout: How long an attempt of the function may take; seconds, a timedelta or a
+            TimeoutPolicy. Async functions only.
         durability: "sync", "async" or "exit", where the caller names none.
         on_busy: What a second run on a thread does: "reject" or "wait".
         on_divergence: When the function does not match its record: "error", "warn" or "allow".
@@ -246,7 +253,7 @@ class entrypoint:
         context_schema: Any = None,
         cache_policy: CachePolicy[Any] | None = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
-        timeout: Any = None,
+        timeout: Timeout | None = None,
         *,
         durability: str | None = None,
         on_busy: str = "reject",
@@ -272,7 +279,7 @@ class entrypoint:
             context_schema = old_schema if context_schema is None else context_schema
         self.context_schema = context_schema
         _refuse_unknown("entrypoint", deprecated)
-        _refuse_timeout("entrypoint", timeout)
+        self.timeout = TimeoutPolicy.coerce(timeout)
         self.durability = None if durability is None else checked("durability", durability, DURABILITIES)
         self.on_busy = checked("on_busy", on_busy, ON_BUSY)
         self.on_divergence = checked("on_divergence", on_divergence, ON_DIVERGENCE)
@@ -301,9 +308,11 @@ class entrypoint:
         action = Action.of(func, name)
         if action.asyn is not None and is_coroutine_function(func):
             action = Action(name, func, None, _awaiting(func), action.inject)
+        if self.timeout is not None and action.asyn is None:
+            raise only_async(f"entrypoint {name!r} is a sync function")
         given, returned, saved = _types_of(func)
         node = Node(name, action, (START,), read=_read_input, write=_write_output, retry=self.retry_policy,
-            subgraphs=subgraphs_of(func))
+            timeout=self.timeout, subgraphs=subgraphs_of(func))
         return Program(
             name="LangGraph",
             nodes={name: node},

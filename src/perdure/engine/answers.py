@@ -110,22 +110,27 @@ class Answers:
     def _file(self, question: Interrupt, value: Any, *, by_id: bool) -> None:
         self.given[question.id] = Answer(value, self.digest(question.value), by_id)
 
-    def take(self, frame: Frame, number: int, payload: Any) -> tuple[bool, Any]:
+    def take(self, frame: Frame, line: str, number: int, payload: Any) -> tuple[bool, Any]:
         """The answer to a frame's question; (False, None) when there is none yet. Each attempt at
-        the frame gets each answer once."""
+        the frame gets each answer once.
+
+        Args:
+            line: Id of the branch that asks; empty for the body itself.
+            number: Number of the question among those of its branch.
+        """
         if not self.given and not self.floating:
             return False, None
-        own = frame.question_id(number)
+        own = frame.question_id(line, number)
         if self.floating and own not in self.given:
             self.given[own] = Answer(self.floating.pop(0), self.digest(payload), by_id=False)
-        found = self._find(frame, own, payload) or self._moved(own, payload)
+        found = self._find(frame, line, own, payload) or self._moved(own, payload)
         if found is None:
             return False, None
         self.fresh = None if found == self.fresh else self.fresh
         frame.taken.add(found)
         return True, self.given[found].value
 
-    def _find(self, frame: Frame, own: str, payload: Any) -> str | None:
+    def _find(self, frame: Frame, line: str, own: str, payload: Any) -> str | None:
         """Id of the question whose answer serves this one."""
         mine = self.given.get(own) if own not in frame.taken else None
         if mine is not None and not mine.by_id:
@@ -133,7 +138,7 @@ class Answers:
         digest = self.digest(payload)
         if mine is not None and mine.payload == digest:
             return own
-        others = self._others(frame, own)
+        others = self._others(frame, line, own)
         for qid in others:
             other = self.given.get(qid)
             if other is not None and qid not in frame.taken and other.by_id and other.payload == digest:
@@ -151,15 +156,15 @@ class Answers:
         self.fresh = None
         return own
 
-    def _others(self, frame: Frame, own: str) -> list[str]:
+    def _others(self, frame: Frame, line: str, own: str) -> list[str]:
         found, number = [], 0
-        while (qid := frame.question_id(number)) in self.given or qid in self.payloads:
+        while (qid := frame.question_id(line, number)) in self.given or qid in self.payloads:
             if qid != own:
                 found.append(qid)
             number += 1
         return found
 
-    def check(self, frame: Frame, number: int, value: Any, schema: Any) -> Any:
+    def check(self, qid: str, value: Any, schema: Any) -> Any:
         """The answer as the type that the question asked for.
 
         Raises:
@@ -172,7 +177,7 @@ class Answers:
         try:
             return TypeAdapter(schema).validate_python(value)
         except ValidationError as error:
-            self.refused.add(frame.question_id(number))
+            self.refused.add(qid)
             mark_invalid_resume(error)
             raise
 

@@ -14,6 +14,7 @@ and the record have parted.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -51,12 +52,16 @@ class Call:
 class Branch:
     """One line of calls in a caller: its body, or a coroutine or thread that it started."""
 
-    __slots__ = ("closed", "counts", "id", "parent", "seq")
+    __slots__ = ("asked", "closed", "counts", "first", "id", "occurrence", "parent", "seq")
 
     def __init__(self, parent: Branch | None = None) -> None:
         self.parent = parent
         self.id: str | None = "" if parent is None else None
+        self.first = ("", "", "")
+        """By what a started line is known: its parent, and the first that it calls or asks."""
+        self.occurrence = 0
         self.seq = 0
+        self.asked = 0
         self.counts: dict[tuple[str, str], int] = {}
         self.closed: BaseException | None = None if parent is None else parent.closed
 
@@ -71,7 +76,7 @@ class Branch:
 class CallBook:
     """Gives the calls of one attempt at a caller's body their identity."""
 
-    __slots__ = ("caller", "count", "firsts", "keyed", "root")
+    __slots__ = ("caller", "count", "firsts", "keyed", "lock", "root")
 
     def __init__(self, caller: str) -> None:
         self.caller = caller
@@ -79,6 +84,7 @@ class CallBook:
         self.count = 0
         self.firsts: dict[tuple[str, str, str], int] = {}
         self.keyed: dict[tuple[str, str], int] = {}
+        self.lock = threading.Lock()
 
     def place(
         self, branch: Branch, name: str, digest: str, *, key: str | None, solo: bool, now: float
@@ -88,10 +94,9 @@ class CallBook:
         Args:
             key: The name that the user gave this very call; stands for branch and arguments.
         """
-        if branch.id is None:
-            branch.id = self._name_branch(branch, name, digest)
+        line = self.name(branch, name, digest)
         if key is None:
-            counts, what, line = branch.counts, (name, digest), branch.id
+            counts, what = branch.counts, (name, digest)
         else:
             counts, what, line = self.keyed, (name, key), "key"
         occurrence = counts.get(what, 0)
@@ -99,19 +104,49 @@ class CallBook:
         seq, index = branch.seq, self.count
         branch.seq += 1
         self.count += 1
-        identity = f"{self.caller}\0{line}\0{what[0]}\0{what[1]}\0{occurrence}"
-        return Call(
-            uuid_of(xxh3_128_hexdigest(identity.encode())),
-            self.caller, branch.id, seq, index, name, digest, solo, now,
-        )  # fmt: skip
+        identity = self._identity(line, *what, occurrence)
+        return Call(identity, self.caller, branch.id or "", seq, index, name, digest, solo, now)
 
-    def _name_branch(self, branch: Branch, name: str, digest: str) -> str:
-        parent = branch.parent
-        above = parent.id if parent is not None and parent.id is not None else ""
-        first = (above, name, digest)
-        occurrence = self.firsts.get(first, 0)
-        self.firsts[first] = occurrence + 1
-        return xxh3_128_hexdigest("\0".join((*first, str(occurrence))).encode())
+    def name(self, branch: Branch, name: str, digest: str) -> str:
+        """The id of a branch, which gets it from the first that it calls or asks."""
+        if branch.id is None:
+            with self.lock:
+                above = branch.parent.id if branch.parent is not None else None
+                branch.first = (above or "", name, digest)
+                branch.occurrence = self.firsts.get(branch.first, 0)
+                self.firsts[branch.first] = branch.occurrence + 1
+                branch.id = _branch_id(branch.first, branch.occurrence)
+        return branch.id
+
+    def twins(self, branch: Branch, ledger: Ledger) -> list[str]:
+        """Ids of the recorded branches that began as this one did: which is which was timing."""
+        found: list[str] = []
+        number = 0
+        while branch.parent is not None:
+            twin = _branch_id(branch.first, number)
+            if twin != branch.id:
+                if (self.caller, twin, 0) not in ledger.places:
+                    break
+                found.append(twin)
+            number += 1
+        return found
+
+    def elsewhere(self, call: Call, branch: Branch, ledger: Ledger) -> str | None:
+        """Id under which a twin of the branch has recorded this very call, not asked for yet."""
+        occurrence = branch.counts[call.name, call.digest] - 1
+        for twin in self.twins(branch, ledger):
+            identity = self._identity(twin, call.name, call.digest, occurrence)
+            if identity in ledger.outcomes and identity not in ledger.claimed:
+                return identity
+        return None
+
+    def _identity(self, line: str, name: str, what: str, occurrence: int) -> str:
+        text = f"{self.caller}\0{line}\0{name}\0{what}\0{occurrence}"
+        return uuid_of(xxh3_128_hexdigest(text.encode()))
+
+
+def _branch_id(first: tuple[str, str, str], occurrence: int) -> str:
+    return xxh3_128_hexdigest("\0".join((*first, str(occurrence))).encode())
 
 
 StillOpen: TypeAlias = Callable[[Sequence[Interrupt]], bool]

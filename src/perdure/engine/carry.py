@@ -10,7 +10,9 @@ from typing import Any
 from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
 from perdure.engine.attempt import attempts
-from perdure.engine.effects import CacheGet, Invoke, Sleep, Tell
+from perdure.engine.effects import CacheGet, Invoke, Limit, Sleep, Tell
+from perdure.engine.futures import CallFuture
+from perdure.engine.limits import only_async, progress
 from perdure.engine.live import Run
 from perdure.engine.outcomes import (
     close_frame,
@@ -33,7 +35,7 @@ Resolve = Callable[[Outcome], None]
 
 def frame_of(run: Run, task: Task) -> Frame:
     """The frame of a node's task."""
-    node, program = task.node, run.program
+    node = task.node
     frame = Frame(
         run,
         id=task.id,
@@ -41,11 +43,13 @@ def frame_of(run: Run, task: Task) -> Frame:
         action=node.action,
         args=(task.input,),
         kwargs={},
-        retry=node.retry if node.retry is not None else program.retry,
+        retry=node.retry if node.retry is not None else run.program.retry,
         task=task,
-        cache=None if run.cache is None or node.hidden else node.cache or program.cache,
     )
     frame.error = task.failure
+    frame.timeout = node.timeout if task.timeout is None else task.timeout
+    if run.cache is not None and not node.hidden:
+        frame.cache = node.cache or run.program.cache
     return frame
 
 
@@ -100,6 +104,8 @@ class Carrier:
                         effect.visit.tell(effect.moment, effect.value)
                     elif type(effect) is Sleep:
                         time.sleep(effect.policy.delay(effect.attempt, random.random()))
+                    elif type(effect) is Limit:
+                        raise only_async(f"{frame.name!r} runs sync here")
                     else:
                         answer = self._in_cache(effect)
                 except BaseException as error:
@@ -133,11 +139,11 @@ class Carrier:
         while frame.open:
             for job in list(frame.open):
                 future = job.future
-                if future is not None and hasattr(future, "help"):
+                if isinstance(future, CallFuture):
                     future.help()
-                    heard = future.heard
-                    _wait(future)
-                    future.heard = heard
+                    future.settled()
+                elif future is not None:
+                    future.result()
                 frame.open.discard(job)
 
     def finish(self, job: Job, outcome: Outcome, extra: Sequence[Write], resolve: Resolve) -> None:
@@ -208,6 +214,8 @@ class Carrier:
 
     def _told(self, job: Job, outcome: Outcome, resolve: Resolve) -> None:
         remember(job, outcome)
+        if self.run.limits:
+            progress(job.caller)
         self.run.tell.call_ended(job.frame, outcome)
         resolve(outcome)
 
@@ -216,13 +224,6 @@ class Carrier:
         if frame.slot:
             frame.slot = False
             self.workers.give_back()
-
-
-def _wait(future: Any) -> None:
-    try:
-        future.exception()
-    except BaseException:
-        return
 
 
 def resolve_future(future: Any, outcome: Outcome) -> None:

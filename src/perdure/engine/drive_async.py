@@ -14,7 +14,8 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +31,7 @@ from perdure.engine.effects import (
     Commit,
     Effect,
     Invoke,
+    Limit,
     Load,
     Next,
     Now,
@@ -40,6 +42,7 @@ from perdure.engine.effects import (
     Wait,
 )
 from perdure.engine.futures import CallFuture, CallWork, TaskWork
+from perdure.engine.limits import Watch, progress
 from perdure.engine.live import Run
 from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
 from perdure.engine.program import Write
@@ -53,6 +56,10 @@ from perdure.stream.sink import Event
 
 _BACKLOG = 64
 """Batches of `durability="async"` that may wait for the disk before the run slows down."""
+
+
+_GRACE = 1.0
+"""Seconds that code has to end in when its time is over."""
 
 
 class AsyncDriver(Carrier):
@@ -137,6 +144,8 @@ class AsyncDriver(Carrier):
 
     def _put(self, done: Finished) -> None:
         self.ended.append(done)
+        if self.run.limits:
+            progress(self.run.parent)
         self._wake()
 
     async def _until_woken(self, deadline: float | None) -> None:
@@ -372,11 +381,15 @@ class AsyncDriver(Carrier):
             while True:
                 try:
                     if type(effect) is Invoke:
-                        answer = await self._invoke(frame, effect)
+                        watch = frame.watch
+                        call = self._invoke(frame, effect)
+                        answer = await (call if watch is None else self._within(watch, frame, call))
                     elif type(effect) is Tell:
                         await effect.visit.atell(effect.moment, effect.value)
                     elif type(effect) is Sleep:
                         await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))
+                    elif type(effect) is Limit:
+                        answer = Watch(effect.policy, time.monotonic)
                     else:
                         answer = await self._in_cache_on_loop(effect)
                 except BaseException as error:
@@ -385,6 +398,26 @@ class AsyncDriver(Carrier):
                     effect = steps.send(answer)
         except StopIteration as stop:
             return stop.value
+
+    async def _within(self, watch: Watch, frame: Frame, call: Coroutine[Any, Any, Any]) -> Any:
+        """Awaits a call of user code while there is time; then it is cancelled and left behind."""
+        work = self.loop.create_task(call, name=frame.name)
+        cancelled: asyncio.CancelledError | None = None
+        while not work.done() and (left := watch.left) > 0:
+            try:
+                await asyncio.wait([work], timeout=left)
+            except asyncio.CancelledError as signal:
+                cancelled = signal
+                work.cancel()  # Whoever cancels the task means the code that runs in it.
+        if work.done():
+            return work.result()
+        error = watch.error(frame.name)
+        frame.close_attempt(asyncio.CancelledError(str(error)))
+        work.cancel()
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([work], timeout=_GRACE)
+        await self._settle_open(frame, Cancelled(error))
+        raise cancelled or error
 
     async def _in_cache_on_loop(self, effect: Any) -> Any:
         cache, key = self.run.cache, effect.key
@@ -420,13 +453,11 @@ class AsyncDriver(Carrier):
             waiting: list[asyncio.Future[Any]] = []
             for job in list(frame.open):
                 future = job.future
-                on_thread = job.work is not None
-                if stop and (not on_thread or job.work.claim()):
-                    future.cancel()
-                elif abandon:
+                stopped = stop and job.stop()
+                if abandon and not stopped:
                     frame.open.discard(job)
                     continue
-                waiting.append(asyncio.wrap_future(future) if isinstance(future, CallFuture) else future)
+                waiting.append(asyncio.wrap_future(future) if isinstance(future, Future) else future)
             if not waiting:
                 return
             try:

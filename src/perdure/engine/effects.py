@@ -16,7 +16,7 @@ from perdure.slotted import slotted
 if TYPE_CHECKING:
     from perdure.engine.action import Action
     from perdure.engine.guest import Moment, Visit
-    from perdure.types import CacheKey, RetryPolicy
+    from perdure.types import CacheKey, RetryPolicy, TimeoutPolicy
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -135,3 +135,13 @@ class CacheSet(Effect[None]):
 
     key: CacheKey
     value: Any
+
+
+@slotted
+class Limit(Effect[Any]):
+    """Of an attempt: hold the code that it calls from now on to a time limit.
+
+    Gives the watch. Raises ValueError where code could not be stopped.
+    """
+
+    policy: TimeoutPolicy

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from perdure.checkpoint.port import Batch, Record
@@ -16,6 +17,7 @@ from perdure.engine.guest import NO_VISIT, Visit
 from perdure.engine.outcomes import signal_of
 from perdure.engine.request import Asked, make_run
 from perdure.engine.rules import read_channels
+from perdure.engine.scope import Inner
 from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
 from perdure.errors import GraphInterrupt, ParentCommand, is_invalid_resume
@@ -109,6 +111,7 @@ class _Execution:
             call.asked.output_keys = workflow.program.output
         self.workflow = workflow
         self.call = call
+        self.inner: Inner | None = None
         self.run, self.nested = make_run(workflow.setup, call.asked, sink)
 
     @property
@@ -161,15 +164,30 @@ class _Execution:
 
     # a nested run is a call of the run above ---------------------------------------------
 
-    def enter(self) -> None:
-        """The nested run begins: other calls of its caller are not alone any more."""
+    def enter(self, task: Any = None) -> None:
+        """The nested run begins: it is one of the open calls of its caller, who waits for it.
+
+        Args:
+            task: The asyncio task that it runs in.
+        """
+        if self.nested is not None:
+            self.inner = Inner(Future() if task is None else task.get_loop().create_future(), task)
+            self.nested.scope.frame.open.add(self.inner)
+            self.nested.scope.frame.run.tell.nested_began(self.run)
+
+    def enter_stream(self) -> None:
+        """`enter` for a nested run that goes on as it is read: nobody can wait for that."""
         if self.nested is not None:
             self.nested.scope.frame.inner += 1
             self.nested.scope.frame.run.tell.nested_began(self.run)
 
     def leave(self) -> None:
-        """The nested run has ended."""
-        if self.nested is not None:
+        """The nested run has ended, and is on record."""
+        if self.inner is not None and self.nested is not None:
+            self.nested.scope.frame.open.discard(self.inner)
+            if not self.inner.future.done():
+                self.inner.future.set_result(None)
+        elif self.nested is not None:
             self.nested.scope.frame.inner -= 1
 
     def failed(self, error: BaseException) -> Batch | None:
@@ -233,13 +251,13 @@ def invoke(workflow: Workflow, call: Call) -> Any:
         for _ in SyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
+        execution.keep(execution.finished())
     except BaseException as error:
         execution.keep(execution.failed(error))
         visit.tell("fail", error)
         raise
     finally:
         execution.leave()
-    execution.keep(execution.finished())
     execution.run.close()
     visit.tell("end", result)
     return result
@@ -247,7 +265,9 @@ def invoke(workflow: Workflow, call: Call) -> Any:
 
 async def ainvoke(workflow: Workflow, call: Call) -> Any:
     """Runs a workflow to its end; see `Workflow.ainvoke`."""
-    from perdure.engine.drive_async import AsyncDriver  # Programs without a loop never load it.
+    from asyncio import current_task  # Programs without a loop never load it.
+
+    from perdure.engine.drive_async import AsyncDriver
 
     if _wants_items(call):
         return [item async for item in astream(workflow, call)]
@@ -256,19 +276,19 @@ async def ainvoke(workflow: Workflow, call: Call) -> Any:
     if known:
         return value
     visit = execution.visit()
-    execution.enter()
+    execution.enter(current_task())
     try:
         await visit.atell("begin")
         async for _ in AsyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
+        await execution.akeep(execution.finished())
     except BaseException as error:
         await execution.akeep(execution.failed(error))
         await visit.atell("fail", error)
         raise
     finally:
         execution.leave()
-    await execution.akeep(execution.finished())
     execution.run.close()
     await visit.atell("end", result)
     return result
@@ -313,7 +333,7 @@ def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
             yield shape((execution.run.stream_ns, "values", value))
         return
     visit = execution.visit()
-    execution.enter()
+    execution.enter_stream()
     events = SyncDriver(execution.run, execution.workers).drive()
     try:
         visit.tell("begin")
@@ -347,7 +367,7 @@ async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
             yield shape((execution.run.stream_ns, "values", value))
         return
     visit = execution.visit()
-    execution.enter()
+    execution.enter_stream()
     events = AsyncDriver(execution.run, execution.workers).drive()
     try:
         await visit.atell("begin")

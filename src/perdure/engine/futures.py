@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from perdure.engine.scope import Job
 from perdure.engine.tasks import Finished, Task
 from perdure.engine.workers import Once, Workers, threads
-from perdure.errors import GraphBubbleUp
+from perdure.errors import CancelSignal, GraphBubbleUp
 
 _DEEPEST = 40
 """Calls that may run inside each other on one thread's stack."""
@@ -103,13 +104,24 @@ class CallFuture(Future[Any]):
 
         super().add_done_callback(call)
 
+    def settled(self) -> None:
+        """Waits until the call has ended, without asking how."""
+        with contextlib.suppress(CancelledError):
+            super().exception()
+
     def help(self) -> None:
         """Runs the call here if nobody has begun it."""
         work, workers = self._work, self._workers
         if work is None or workers is None or self.done() or not work.token:
             return
-        if workers.steal(work):
-            if self.job.frame.depth % _DEEPEST:
-                work.run()
-            else:
-                threads.start(work.run)
+        try:
+            if workers.steal(work):
+                if self.job.frame.depth % _DEEPEST:
+                    work.run()
+                else:
+                    threads.start(work.run)
+        except BaseException as error:
+            # Only a signal handler of the program can raise here: nobody else will resolve the call.
+            if work.claimer == threading.get_ident() and not self.done():
+                self.set_exception(CancelSignal(repr(error)))
+            raise

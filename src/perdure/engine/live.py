@@ -145,6 +145,8 @@ class Run:
     """The channels at a pause, with what finished beside the paused tasks."""
     carried: Mapping[str, Any] = field(init=False, default_factory=_nothing)
     """Values of channels that this program does not have, kept as they are."""
+    limits: bool = field(init=False, default=False)
+    """Some code of the run, or around it, has a time limit."""
     unsaved: frozenset[str] = field(init=False, default=frozenset())
     """Channels that changed since the last checkpoint."""
     closing: BaseException | None = field(init=False, default=None)
@@ -168,6 +170,7 @@ class Run:
         self.tell = Report(self)
         if self.parent is not None:
             self.answers = self.parent.run.answers
+            self.limits = self.parent.run.limits
         else:
             self.answers = Answers(digest_of)
 

@@ -181,7 +181,7 @@ def _packets(program: Program, state: State, checkpoint_id: str, ns: str, step: 
             )
         path: Path = (PUSH, index, False)
         tid = task_id(checkpoint_id, ns, step, packet.node, PUSH, str(index))
-        tasks.append(Task(tid, packet.node, path, (PUSH,), node, packet.arg))
+        tasks.append(Task(tid, packet.node, path, (PUSH,), node, packet.arg, timeout=packet.timeout))
     return tasks
 
 

@@ -18,7 +18,19 @@ from xxhash import xxh3_128_hexdigest
 
 from perdure.context import scope_var
 from perdure.engine.calls import Branch, Call, CallBook
-from perdure.engine.tasks import PUSH, Error, Outcome, Path, Paused, Task, Value, path_text, uuid_of
+from perdure.engine.limits import Watch, heartbeat, progress, watched, watches_of
+from perdure.engine.tasks import (
+    INTERRUPT,
+    PUSH,
+    Error,
+    Outcome,
+    Path,
+    Paused,
+    Task,
+    Value,
+    path_text,
+    uuid_of,
+)
 from perdure.errors import CancelSignal, ContextError, DrainSignal, GraphInterrupt
 from perdure.runtime import ExecutionInfo, Runtime
 from perdure.slotted import slotted
@@ -30,7 +42,7 @@ if TYPE_CHECKING:
     from perdure.engine.live import Run
     from perdure.engine.program import Write
     from perdure.messages import MessageWriter
-    from perdure.types import CachePolicy, RetryPolicy, StreamWriter
+    from perdure.types import CachePolicy, RetryPolicy, StreamWriter, TimeoutPolicy
 
 logger = logging.getLogger("perdure")
 
@@ -39,10 +51,10 @@ class Frame:
     """One piece of user code that runs, over all its attempts."""
 
     __slots__ = (
-        "action", "args", "asked", "attempt", "book_", "cache", "cached", "call", "caller", "config_",
+        "action", "args", "attempt", "book_", "cache", "cached", "call", "caller", "config_",
         "depth", "done", "error", "failed", "fatal", "first_time", "id", "ids", "inner", "kwargs", "lock",
         "name", "nested", "ns", "open", "output", "path_text_", "questions", "refused", "retry", "run",
-        "runtime_", "scope_", "slot", "taken", "task", "unheard", "writes",
+        "runtime_", "scope_", "slot", "taken", "task", "timeout", "unheard", "watch", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +70,6 @@ class Frame:
         caller: Frame | None = None,
         task: Task | None = None,
         call: Call | None = None,
-        cache: CachePolicy[Any] | None = None,
     ) -> None:
         self.run = run
         self.id = id
@@ -67,15 +78,17 @@ class Frame:
         self.args = args
         self.kwargs = kwargs
         self.retry = retry
-        self.cache = cache
+        self.cache: CachePolicy[Any] | None = None
         self.cached = False
+        self.timeout: TimeoutPolicy | None = None
+        self.watch: Watch | None = None
         self.caller = caller
         self.task = task
         self.call = call
         above: str = caller.ns if caller is not None else run.ns
         self.ns: str = f"{above}|{name}:{id}" if above else f"{name}:{id}"
         self.questions: list[Interrupt] = []
-        self.open: set[Job] = set()
+        self.open: set[Job | Inner] = set()
         self.failed: dict[str, BaseException] = {}
         self.unheard: list[Job] = []
         self.path_text_ = ""
@@ -95,20 +108,26 @@ class Frame:
     def begin(self) -> None:
         """Makes ready for the next attempt: nothing written, nothing asked, no call made yet."""
         self.attempt += 1
-        self.asked = 0
         self.ids = 0
         self.nested = 0
         self.refused: BaseException | None = None
         self.taken: set[str] = set()
         if self.attempt > 1:
             # What an earlier attempt left running may not call any more.
-            self.book.root.close(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
+            self.close_attempt(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
         self.book_: CallBook | None = None
         self.scope_: Scope | None = None
         self.writes: list[Write] = []
         self.runtime_: Runtime[Any] | None = None
         if self.attempt == 1:
             self.first_time = self.run.clock()
+
+    def close_attempt(self, signal: BaseException) -> None:
+        """What the attempt has left running gets this signal when it calls."""
+        root = self.book.root
+        root.close(signal)
+        if self.scope_ is not None and self.scope_.branch_ is None:
+            self.scope_.branch_ = root
 
     @property
     def path(self) -> Path:
@@ -161,11 +180,14 @@ class Frame:
                 server_info=run.server_info,
                 control=run.control,
             )
+            if run.limits:
+                self.runtime_ = self.runtime_.override(heartbeat=heartbeat(watches_of(self)))
         return self.runtime_
 
     @property
     def writer(self) -> StreamWriter:
-        return self.run.custom_writer
+        writer = self.run.custom_writer
+        return watched(writer, watches_of(self)) if self.run.limits else writer
 
     def injected(self, key: str) -> Any:
         """The value of an injected parameter."""
@@ -181,9 +203,15 @@ class Frame:
             return self.run.previous
         return self.error
 
-    def question_id(self, number: int) -> str:
-        """Id of the frame's question with this number, from 0."""
-        return xxh3_128_hexdigest((self.ns if number == 0 else f"{self.ns}|{number}").encode())
+    def question_id(self, line: str, number: int) -> str:
+        """Id of a question of the frame.
+
+        Args:
+            line: Id of the branch that asks; empty for the body itself.
+            number: Number of the question among those of its branch, from 0.
+        """
+        parts = (self.ns, *((line, str(number)) if line else (str(number),) if number else ()))
+        return xxh3_128_hexdigest("|".join(parts).encode())
 
     def ask(self, questions: Sequence[Interrupt]) -> None:
         """Adds open questions of this frame or of what it called; each once."""
@@ -222,6 +250,34 @@ class Job:
     future: Any = None
     work: Any = None
     """For a call that runs on a thread: what is queued there."""
+
+    def stop(self) -> bool:
+        """Cancels the call, where that can be done: on a loop, or before it has begun; True if so."""
+        if self.work is not None and not self.work.claim():
+            return False
+        self.future.cancel()
+        return True
+
+
+class Inner:
+    """A nested run under way, among the open calls of its caller.
+
+    Args:
+        future: Done when the run has ended and is on record.
+        task: The asyncio task that it runs in; None on a thread, where nothing can stop it.
+    """
+
+    __slots__ = ("future", "task")
+
+    def __init__(self, future: Any, task: Any = None) -> None:
+        self.future = future
+        self.task = task
+
+    def stop(self) -> bool:
+        """Cancels the run, where that can be done; True if so."""
+        if self.task is not None:
+            self.task.cancel()
+        return self.task is not None
 
 
 class Scope:
@@ -296,10 +352,14 @@ class Scope:
             retry=task.retry_policy or run.program.retry,
             caller=frame,
             call=call,
-            cache=None if run.cache is None else task.cache_policy or run.program.cache,
         )
+        child.timeout = task.timeout
+        if run.cache is not None:
+            child.cache = task.cache_policy or run.program.cache
         job = Job(call, child, frame, scope.branch)
         run.world.refuse(job)
+        if run.limits:
+            progress(frame)
         frame.open.add(job)
         run.tell.call_started(child)
         return run.world.start(job)
@@ -316,7 +376,12 @@ class Scope:
         call = frame.book.place(
             self.branch, name, digest, key=key, solo=not (frame.open or frame.inner), now=run.clock()
         )
-        outcome = run.ledger.find(call) if run.ledger.outcomes else None
+        outcome = None
+        if run.ledger.outcomes:
+            outcome = run.ledger.find(call)
+            if outcome is None and key is None and self.branch.parent is not None:
+                call.id = frame.book.elsewhere(call, self.branch, run.ledger) or call.id
+                outcome = run.ledger.find(call)
         if type(outcome) is Paused:
             frame.ask(outcome.interrupts)
         elif isinstance(outcome, Error):
@@ -332,7 +397,7 @@ class Scope:
         if not run.ledger.places or run.on_divergence == "allow":
             return
         error = run.ledger.divergence(call)
-        if error is None:
+        if error is None or self.frame.book.twins(self.branch, run.ledger):
             return
         if run.on_divergence == "error":
             self.frame.fatal = error
@@ -349,20 +414,26 @@ class Scope:
         scope = self.here()
         scope.check_open()
         frame = scope.frame
-        with frame.lock:
-            number = frame.asked
-            frame.asked += 1
+        branch = scope.branch
+        line = frame.book.name(branch, INTERRUPT, frame.run.answers.digest(value)) if branch.parent else ""
+        number = branch.asked
+        branch.asked += 1
+        identity = frame.question_id(line, number)
         _forget_cache(frame)
-        found, answer = frame.run.answers.take(frame, number, value)
+        found, answer = frame.run.answers.take(frame, line, number, value)
         if found:
-            return frame.run.answers.check(frame, number, answer, response_schema)
-        question = Interrupt(value, frame.question_id(number), json_schema(response_schema))
+            return frame.run.answers.check(identity, answer, response_schema)
+        question = Interrupt(value, identity, json_schema(response_schema))
         frame.ask((question,))
         raise scope.stop(GraphInterrupt((question,)))
 
     def write(self, channel: str, value: Any) -> None:
         """Adds a write to those of the node that runs, also from within a task that it called."""
         frame = self.frame
+        if frame.run.limits:
+            if frame.done or self.branch.closed is not None:
+                return  # Of an attempt whose time is over.
+            progress(frame)
         while frame.caller is not None:
             frame = frame.caller
         frame.writes.append((channel, value))

@@ -12,7 +12,7 @@ from perdure.slotted import field, slotted
 if TYPE_CHECKING:
     from perdure.engine.program import Node, Write
     from perdure.errors import NodeError
-    from perdure.types import Command, Interrupt
+    from perdure.types import Command, Interrupt, TimeoutPolicy
 
 PULL = "__pregel_pull"
 PUSH = "__pregel_push"
@@ -100,6 +100,8 @@ class Task:
     """The outcome was recorded by an earlier run of the same superstep."""
     asked: tuple[Interrupt, ...] = ()
     """Questions that an earlier run of the task left open."""
+    timeout: TimeoutPolicy | None = None
+    """Instead of the node's: a packet's own."""
     cached: bool = False
     """The outcome was found in the workflow's cache."""
     failure: NodeError | None = None

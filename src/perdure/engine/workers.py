@@ -34,10 +34,12 @@ class Work(Protocol):
 class Once:
     """Something that only the first who claims it carries out."""
 
-    __slots__ = ("token",)
+    __slots__ = ("claimer", "token")
 
     def __init__(self) -> None:
         self.token = [None]
+        self.claimer = 0
+        """The thread that carries it out."""
 
     def claim(self) -> bool:
         """True for the first who asks."""
@@ -45,6 +47,7 @@ class Once:
             self.token.pop()  # One operation of the interpreter: two threads cannot both succeed.
         except IndexError:
             return False
+        self.claimer = threading.get_ident()
         return True
 
 

@@ -19,6 +19,7 @@ from perdure.channels import (
 )
 from perdure.constants import END, START, TAG_HIDDEN, TASKS
 from perdure.engine.action import Action, is_runnable
+from perdure.engine.limits import only_async
 from perdure.engine.program import Branch, Channels, Node, Program, Steps, Write
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.errors import InvalidUpdateError
@@ -188,10 +189,7 @@ def _node(graph: Graph, wiring: _Wiring, name: str, spec: NodeSpec) -> Node:
     if cache is None and not spec.is_error_handler:
         cache = defaults.cache_policy
     if timeout is not None and action.asyn is None:
-        raise ValueError(
-            f"Time limits are only supported for async nodes: a sync function cannot be stopped, and node "
-            f"'{name}' is one. Make it `async def`, or give it no timeout"
-        )
+        raise only_async(f"node {name!r} is a sync function")
     return Node(
         name=name,
         action=action,

@@ -6,6 +6,7 @@ from typing import Any
 
 from perdure.engine.attempt.body import attempt
 from perdure.engine.attempt.cached import cached
+from perdure.engine.attempt.limited import limited
 from perdure.engine.effects import Sleep, Steps
 from perdure.engine.scope import Frame
 from perdure.types import RetryPolicy
@@ -18,14 +19,18 @@ def attempts(frame: Frame) -> Steps[Any]:
     later attempt finds the calls that earlier ones have finished. Signals are never retried.
     Where a cache has the result, nothing is carried out.
     """
-    steps = _retrying(frame) if frame.retry else attempt(frame)
+    steps = _retrying(frame) if frame.retry else _once(frame)
     return steps if frame.cache is None else cached(frame, frame.cache, steps)
+
+
+def _once(frame: Frame) -> Steps[Any]:
+    return attempt(frame) if frame.timeout is None else limited(frame, frame.timeout, attempt(frame))
 
 
 def _retrying(frame: Frame) -> Steps[Any]:
     while True:
         try:
-            return (yield from attempt(frame))
+            return (yield from _once(frame))
         except Exception as error:
             policy = _policy(frame, error)
             if policy is None or frame.fatal is not None or frame.run.closing is not None:

@@ -1,0 +1,19 @@
+"""An attempt that may take only so long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.engine.effects import Limit, Steps
+from perdure.engine.scope import Frame
+from perdure.policies import TimeoutPolicy
+
+
+def limited(frame: Frame, policy: TimeoutPolicy, steps: Steps[Any]) -> Steps[Any]:
+    """Carries steps out under a time limit; the driver keeps it wherever it calls user code."""
+    frame.run.limits = True
+    frame.watch = yield Limit(policy)
+    try:
+        return (yield from steps)
+    finally:
+        frame.watch = None
