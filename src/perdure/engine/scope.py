@@ -423,6 +423,11 @@ class Scope:
         found, answer = frame.run.answers.take(frame, line, number, value)
         if found:
             return frame.run.answers.check(identity, answer, response_schema)
+        if frame.run.saver is not None:
+            try:
+                frame.run.saver.check(value)
+            except Exception as error:
+                raise unstorable(f"task {frame.name!r} asked a question with", error) from error
         question = Interrupt(value, identity, json_schema(response_schema))
         frame.ask((question,))
         raise scope.stop(GraphInterrupt((question,)))
