@@ -22,9 +22,9 @@ from perdure.engine.outcomes import (
     outcome_of,
     record_of_call,
     signal_of,
-    unstorable,
 )
 from perdure.engine.program import Write
+from perdure.engine.refusals import unstorable
 from perdure.engine.scope import Frame, Job, remember
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers
@@ -103,6 +103,7 @@ class Carrier:
                     elif type(effect) is Tell:
                         effect.visit.tell(effect.moment, effect.value)
                     elif type(effect) is Sleep:
+                        self._settle_calls(frame)
                         time.sleep(effect.policy.delay(effect.attempt, random.random()))
                     elif type(effect) is Limit:
                         raise only_async(f"{frame.name!r} runs sync here")
@@ -171,10 +172,10 @@ class Carrier:
         """Hands a call's record over. Raises UnstorableError when its value cannot be stored."""
         run, saver = self.run, self.run.saver
         assert saver is not None
+        if run.journal.checks and type(outcome) is Value:
+            saver.check(outcome.value)
         batch = run.journal.call(record)
         if batch is None:
-            if type(outcome) is Value:
-                saver.check(outcome.value)
             self._told(job, outcome, resolve)
             return
 

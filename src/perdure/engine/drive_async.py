@@ -387,6 +387,7 @@ class AsyncDriver(Carrier):
                     elif type(effect) is Tell:
                         await effect.visit.atell(effect.moment, effect.value)
                     elif type(effect) is Sleep:
+                        await self._settle_open(frame, Value(None))
                         await asyncio.sleep(effect.policy.delay(effect.attempt, random.random()))
                     elif type(effect) is Limit:
                         answer = Watch(effect.policy, time.monotonic)

@@ -116,7 +116,8 @@ class Tell(Effect[None]):
 
 @slotted
 class Sleep(Effect[None]):
-    """Of an attempt: back off as the policy says, after this many attempts."""
+    """Of an attempt: wait for the calls that it left under way, then back off as the policy says
+    after this many attempts."""
 
     policy: RetryPolicy
     attempt: int

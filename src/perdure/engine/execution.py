@@ -15,12 +15,13 @@ from perdure.context import scope_var
 from perdure.engine.drive_sync import SyncDriver
 from perdure.engine.guest import NO_VISIT, Visit
 from perdure.engine.outcomes import signal_of
+from perdure.engine.refusals import unstorable
 from perdure.engine.request import Asked, make_run
 from perdure.engine.rules import read_channels
 from perdure.engine.scope import Inner
 from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
-from perdure.errors import GraphInterrupt, ParentCommand, is_invalid_resume
+from perdure.errors import GraphInterrupt, ParentCommand, UnstorableError, is_invalid_resume
 from perdure.runtime import RunControl
 from perdure.slotted import slotted
 from perdure.stream.modes import Shape, checked_modes, is_live, printer, shape_v1, shape_v2
@@ -225,15 +226,28 @@ class _Execution:
         path = f"{frame.path_text}, {nested.call.index:010d}"
         return run.journal.call(Record(run.ns, run.checkpoint_id, nested.call.id, [write], path, info))
 
+    @property
+    def title(self) -> str:
+        """What the user called the workflow."""
+        return self.workflow.program.entrypoint or self.workflow.name
+
     def keep(self, batch: Batch | None) -> None:
         """Stores a batch through the run above."""
-        if batch is not None:
-            self.run.parent.run.world.keep(batch)  # type: ignore[union-attr]
+        if batch is None or self.run.parent is None:
+            return
+        try:
+            self.run.parent.run.world.keep(batch)
+        except UnstorableError as error:
+            raise unstorable(f"workflow {self.title!r} returned", error) from error
 
     async def akeep(self, batch: Batch | None) -> None:
         """`keep` for async callers."""
-        if batch is not None:
-            await self.run.parent.run.world.akeep(batch)  # type: ignore[union-attr]
+        if batch is None or self.run.parent is None:
+            return
+        try:
+            await self.run.parent.run.world.akeep(batch)
+        except UnstorableError as error:
+            raise unstorable(f"workflow {self.title!r} returned", error) from error
 
 
 def invoke(workflow: Workflow, call: Call) -> Any:

@@ -28,6 +28,8 @@ class Journal:
     waits = True
     """Whoever depends on a record waits until it is durable."""
     durable = True
+    checks = False
+    """Values are looked at when they are handed over, since they are encoded much later."""
 
     def __init__(self, hold: Hold, *, root: bool) -> None:
         self.hold = hold
@@ -110,6 +112,7 @@ class ExitJournal(Journal):
     """
 
     waits = False
+    checks = True
 
     def __init__(self, hold: Hold, *, root: bool, keep: bool) -> None:
         super().__init__(hold, root=root)

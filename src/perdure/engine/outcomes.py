@@ -35,7 +35,6 @@ from perdure.errors import (
     LeaseLostSignal,
     NodeCancelledError,
     ParentCommand,
-    UnstorableError,
     is_invalid_resume,
 )
 
@@ -89,14 +88,23 @@ def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
         outcome = Paused(tuple(frame.questions))
     elif type(outcome) is Value:
         warn_unclaimed(frame)
+    undelivered = drop_undelivered(frame)
+    if type(outcome) is Value:
+        frame.run.ledger.dropped.difference_update(undelivered)
+    return outcome
+
+
+def drop_undelivered(frame: Frame) -> list[str]:
+    """Logs failures that nobody asked for. They decided nothing: their calls are tried again. Gives
+    the ids of the calls."""
     unheard = [job for job in frame.unheard if job.future is not None and not _heard(job.future)]
+    frame.unheard.clear()
     for job in unheard:
         failure = frame.failed.get(job.call.id)
         logger.warning("task %r failed, but nobody asked for its result: %r", job.call.name, failure)
-    if type(outcome) is not Value:
-        # An error that was never delivered decided nothing: its call is tried again.
-        frame.run.ledger.dropped.update(job.call.id for job in unheard)
-    return outcome
+    ids = [job.call.id for job in unheard]
+    frame.run.ledger.dropped.update(ids)
+    return ids
 
 
 def _heard(future: Any) -> bool:
@@ -138,24 +146,6 @@ def record_of_call(job: Job, outcome: Outcome, extra: Sequence[Write] = ()) -> R
     else:
         return None
     return Record(run.ns, run.checkpoint_id, call.id, writes, job.frame.path_text, call.info(run.clock()))
-
-
-def unstorable(who: str, error: Exception) -> Exception:
-    """The complaint about a value that cannot be stored, saying whose it was.
-
-    An error of a user's own serializer keeps its type and text.
-    """
-    if not isinstance(error, UnstorableError):
-        error.add_note(f"{who} a value that could not be stored")
-        return error
-    where = f"{error.path}, " if error.path else ""
-    kind = error.type_name or "value"
-    article = "an" if kind[:1].lower() in "aeiou" else "a"
-    named = UnstorableError(
-        f"{who} {where}{article} {kind}, which cannot be stored", path=error.path, type_name=error.type_name
-    )
-    named.__cause__ = error
-    return named
 
 
 def noted(error: BaseException, name: str, task_id: str) -> BaseException:

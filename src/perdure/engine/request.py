@@ -198,7 +198,12 @@ def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
             "checkpoint_ns, checkpoint_id; no thread_id was given. Pass config={'configurable': "
             "{'thread_id': ...}}"
         )
-    return None if thread_id is None else str(thread_id)
+    if thread_id is None:
+        return None
+    text = str(thread_id)
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"thread_id {text!r} has a lone surrogate, which no database takes; encode it first")
+    return text
 
 
 def _options(setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run | None, saver: Any) -> Options:

@@ -20,7 +20,8 @@ from perdure.engine.effects import Cancel, Commit, Load, Next, Now, Start, Steps
 from perdure.engine.handlers import handled_writes, take_over
 from perdure.engine.live import Run
 from perdure.engine.opening import Opening, open_run
-from perdure.engine.outcomes import noted, unstorable
+from perdure.engine.outcomes import noted
+from perdure.engine.refusals import unstorable
 from perdure.engine.rules import State, apply_writes, breakpoint_hit, next_tasks
 from perdure.engine.saving import find_unstorable, next_checkpoint
 from perdure.engine.tasks import (
@@ -221,6 +222,10 @@ def _settle(r: Run, done: Finished) -> Record | None:
     """Notes how a task ended; gives what is to be recorded of it."""
     task, outcome = done.task, done.outcome
     task.outcome = outcome
+    if r.journal.checks and type(outcome) is Value:
+        culprit = find_unstorable(r, [task])
+        if culprit is not None:
+            task.outcome = outcome = Error(culprit[1])
     r.tell.task_ended(task)
     if r.saver is None:
         return None

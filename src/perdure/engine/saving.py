@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from perdure.checkpoint.port import NewCheckpoint
 from perdure.engine.live import Run
-from perdure.engine.outcomes import unstorable
+from perdure.engine.refusals import unstorable
 from perdure.engine.rules import channel_values
 from perdure.engine.tasks import Task
 from perdure.errors import UnstorableError

@@ -19,6 +19,7 @@ from xxhash import xxh3_128_hexdigest
 from perdure.context import scope_var
 from perdure.engine.calls import Branch, Call, CallBook
 from perdure.engine.limits import Watch, heartbeat, progress, watched, watches_of
+from perdure.engine.refusals import unstorable
 from perdure.engine.tasks import (
     INTERRUPT,
     PUSH,

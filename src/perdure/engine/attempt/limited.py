@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from perdure.engine.attempt.body import attempt
 from perdure.engine.effects import Limit, Steps
 from perdure.engine.scope import Frame
 from perdure.policies import TimeoutPolicy
 
 
-def limited(frame: Frame, policy: TimeoutPolicy, steps: Steps[Any]) -> Steps[Any]:
-    """Carries steps out under a time limit; the driver keeps it wherever it calls user code."""
+def limited(frame: Frame, policy: TimeoutPolicy) -> Steps[Any]:
+    """Runs the frame's code once under a time limit; the driver keeps it wherever it calls user code."""
     frame.run.limits = True
     frame.watch = yield Limit(policy)
     try:
-        return (yield from steps)
+        return (yield from attempt(frame))
     finally:
         frame.watch = None

@@ -8,6 +8,7 @@ from perdure.engine.attempt.body import attempt
 from perdure.engine.attempt.cached import cached
 from perdure.engine.attempt.limited import limited
 from perdure.engine.effects import Sleep, Steps
+from perdure.engine.outcomes import drop_undelivered
 from perdure.engine.scope import Frame
 from perdure.types import RetryPolicy
 
@@ -24,7 +25,7 @@ def attempts(frame: Frame) -> Steps[Any]:
 
 
 def _once(frame: Frame) -> Steps[Any]:
-    return attempt(frame) if frame.timeout is None else limited(frame, frame.timeout, attempt(frame))
+    return attempt(frame) if frame.timeout is None else limited(frame, frame.timeout)
 
 
 def _retrying(frame: Frame) -> Steps[Any]:
@@ -35,9 +36,10 @@ def _retrying(frame: Frame) -> Steps[Any]:
             policy = _policy(frame, error)
             if policy is None or frame.fatal is not None or frame.run.closing is not None:
                 raise
+            yield Sleep(policy, frame.attempt)
+            drop_undelivered(frame)
             frame.run.ledger.drop_failures(frame.failed, error)
             frame.failed.clear()
-            yield Sleep(policy, frame.attempt)
             frame.begin()
 
 
