@@ -107,7 +107,8 @@ def test_a_whole_message_is_a_finished_object():
     assert (list(message.text), message.done, message.message_id) == (["full"], True, "m9")
     assert message.output == {"role": "assistant", "content": "full", "id": "m9"}
     assert [event["event"] for event in message] == [
-        "message-start", "content-block-start", "content-block-delta", "content-block-finish", "message-finish",
+        "message-start", "content-block-start", "content-block-delta", "content-block-finish",
+        "message-finish",
     ]  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def test_the_outer_loop_may_skip_the_inner_one():
 def test_an_error_of_the_model_ends_its_message():
     """Readers get what there is, then the model's own exception; the run goes on."""
     error = ValueError("no answer")
-    failed = [*list(written("a"))[:3], {"event": "error", "message": "no answer", "exception": error}]
+    failed = [*list(written("a"))[:3], {"event": "error", "message": "no answer", "error": error}]
     reader = shown(*failed, {"role": "assistant", "content": "next"})
     message = next(reader)
     text = iter(message.text)

@@ -82,7 +82,8 @@ def test_a_line_shows_when_and_how_long():
 
 def test_graphs_and_calls_are_indented():
     """What runs inside stands to the right."""
-    events = [start((), "n", "1"), start(("n:1",), "i", "2"), start((), "c", "3", triggers=("__pregel_push",))]
+    call = start((), "c", "3", triggers=("__pregel_push",))
+    events = [start((), "n", "1"), start(("n:1",), "i", "2"), call]
     text = timeline(io.StringIO(), *events, seconds=range(9), end=ValueError())
     assert [line.index(line.strip().split()[-1]) for line in text.splitlines()[:3]] == [13, 15, 15]
 

@@ -86,6 +86,7 @@ class SyncDriver(Carrier):
         if alone and not self.live and self.run.options.step_timeout is None:
             self.ready.append(tasks[0])
             return
+        self.works = [work for work in self.works if work.token]  # Those that have not begun.
         for task in tasks:
             work = TaskWork(task, self.carry_task, self.ended.put)
             self.works.append(work)

@@ -76,8 +76,8 @@ class MessagesTransformer(StreamTransformer):
             return
         stream = self._open.get(key)
         if stream is not None:
-            if kind == "error" and isinstance(event.get("exception"), BaseException):
-                stream.fail(event["exception"])
+            if kind == "error" and isinstance(event.get("error"), BaseException):
+                stream.fail(event["error"])
             else:
                 stream.dispatch(event)
         if kind in ("message-finish", "error"):
