@@ -75,6 +75,16 @@ def progress(frame: Frame | None) -> None:
         watch.progress()
 
 
+def sign_of_life(watches: list[Watch]) -> Callable[[], None]:
+    """What others call when they see that the code of an attempt makes progress."""
+
+    def tell() -> None:
+        for watch in watches:
+            watch.progress()
+
+    return tell
+
+
 def heartbeat(watches: list[Watch]) -> Callable[[], None]:
     """What the code of an attempt calls to say that it makes progress."""
 

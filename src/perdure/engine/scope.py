@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_128_hexdigest
 
 from perdure.context import scope_var
 from perdure.engine.calls import Branch, Call, CallBook
-from perdure.engine.limits import Watch, heartbeat, progress, watched, watches_of
+from perdure.engine.limits import Watch, heartbeat, progress, sign_of_life, watched, watches_of
 from perdure.engine.refusals import unstorable
 from perdure.engine.tasks import (
     INTERRUPT,
@@ -189,6 +189,11 @@ class Frame:
     def writer(self) -> StreamWriter:
         writer = self.run.custom_writer
         return watched(writer, watches_of(self)) if self.run.limits else writer
+
+    @property
+    def sign_of_life(self) -> Callable[[], None]:
+        """To be called when something shows that the code makes progress, from any thread."""
+        return sign_of_life(watches_of(self))
 
     def injected(self, key: str) -> Any:
         """The value of an injected parameter."""

@@ -15,6 +15,7 @@ from langchain_core.runnables.config import RunnableConfig, _set_config_context,
 
 from perdure.ext.langchain.callbacks import Callbacks, Listener, configured, quiet, traces, with_listeners
 from perdure.ext.langchain.lifecycle import ResumeVisit, graph_handlers
+from perdure.ext.langchain.pulse import Pulse, with_pulse
 from perdure.ext.langchain.scan import Shown, scan_of
 from perdure.ext.langchain.streaming import listeners_of
 from perdure.ext.langchain.visits import BranchVisit, FrameVisit, RunVisit
@@ -61,10 +62,13 @@ class LangChain:
             return None
         config = cast("dict[str, Any]", self.run.config_of(frame))
         frame.config_ = cast("Any", config)
-        callbacks = self._above(frame)
+        callbacks, listeners = self._above(frame), self.listeners
+        if self.run.limits:
+            pulse = Pulse(frame.sign_of_life)
+            callbacks, listeners = with_pulse(callbacks, pulse), [*listeners, pulse]
         traced = traces(callbacks)
-        if self.listeners and not traced:
-            config["callbacks"] = quiet(self.listeners, config)
+        if listeners and not traced:
+            config["callbacks"] = quiet(listeners, config)
         elif callbacks is not None:
             config["callbacks"] = callbacks
         scan = scan_of(frame, self.shown)
