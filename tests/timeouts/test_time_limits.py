@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from perdure.config import get_stream_writer
+from perdure.config import get_message_writer, get_stream_writer
 from perdure.engine.limits import Watch
 from perdure.errors import NodeError, NodeTimeoutError
 from perdure.func import entrypoint, task
@@ -385,6 +385,19 @@ def test_a_stream_chunk_is_progress(progress):
 
     run(graph(node, timeout=IDLE).compile())
     assert progress == ["progress"]
+
+
+def test_a_piece_of_a_message_is_progress(progress):
+    """What a message writer is given counts, listeners or not."""
+
+    async def node(state):
+        with get_message_writer() as message:
+            for word in ("one", "two"):
+                message.text(word)
+                assert progress
+                progress.clear()
+
+    run(graph(node, timeout=IDLE).compile())
 
 
 def test_a_call_is_progress_when_it_begins_and_when_it_ends(progress):

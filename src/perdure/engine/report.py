@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from perdure.engine.limits import watched, watches_of
 from perdure.engine.rules import read_channels
 from perdure.engine.tasks import PUSH, RETURN, Error, Handled, Outcome, Paused, Task, Value
 
@@ -178,7 +179,8 @@ class Report:
         from perdure.messages import MessageWriter
 
         sink, ns = self.run.sink, self.run.stream_ns
-        chunks = events = None
+        chunks: Callable[[Any], None] | None = None
+        events: Callable[[Any], None] | None = None
         if sink.messages or sink.blocks:
             metadata = dict(frame.config.get("metadata") or {})
             named = {**metadata, "run_id": id}
@@ -188,6 +190,10 @@ class Report:
                 chunks = lambda chunk: sink.emit(ns, "messages", (chunk, metadata))  # noqa: E731
             if sink.blocks:
                 events = lambda event: sink.emit(ns, "blocks", (event, named))  # noqa: E731
+        if self.run.limits:
+            watches = watches_of(frame)
+            chunks = watched(chunks or _unheard, watches)
+            events = watched(events, watches) if events is not None else None
         return MessageWriter(id, chunks=chunks, events=events, about=about)
 
     # checkpoints ------------------------------------------------------------------------
@@ -268,6 +274,10 @@ class Report:
     def _debug(self, step: int, kind: str, payload: Any) -> None:
         stamp = datetime.now(UTC).isoformat()
         self._emit("debug", {"step": step, "timestamp": stamp, "type": kind, "payload": payload})
+
+
+def _unheard(chunk: Any) -> None:
+    """Takes the pieces of a message that nobody reads."""
 
 
 def shown_writes(writes: Any, keys: Any) -> Any:

@@ -441,16 +441,23 @@ class Scope:
     def write(self, channel: str, value: Any) -> None:
         """Adds a write to those of the node that runs, also from within a task that it called."""
         frame = self.frame
-        if frame.run.limits:
-            if frame.done or self.branch.closed is not None:
-                return  # Of an attempt whose time is over.
-            progress(frame)
+        if frame.run.limits and self._late():
+            return
         while frame.caller is not None:
             frame = frame.caller
         frame.writes.append((channel, value))
 
+    def _late(self) -> bool:
+        """True for what is left of an attempt whose time is over; else it shows progress."""
+        if self.frame.done or self.branch.closed is not None:
+            return True
+        progress(self.frame)
+        return False
+
     def message(self, message: Any) -> None:
         """Tells the listeners of `messages` about a message."""
+        if self.frame.run.limits and self._late():
+            return
         self.frame.run.tell.message(self.frame, message)
 
     def message_writer(self, id: str | None, about: Mapping[str, Any]) -> MessageWriter:
