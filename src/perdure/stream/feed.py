@@ -13,7 +13,7 @@ from perdure.stream.protocol import ProtocolEvent, to_protocol_event
 from perdure.stream.result import Result
 from perdure.stream.router import EventRouter
 
-BASE_MODES = ("values", "blocks", "tasks", "breakpoints", "runs")
+BASE_MODES: tuple[str, ...] = ("values", "blocks", "tasks", "breakpoints", "runs")
 NOTES = frozenset(("breakpoints", "runs"))
 """Modes that the protocol has no events for."""
 
@@ -23,7 +23,7 @@ _MODE_OF_METHOD = {"messages": "blocks"}
 
 def modes_for(router: EventRouter) -> list[str]:
     """The modes that a router's transformers need."""
-    wanted = dict.fromkeys(BASE_MODES)
+    wanted: dict[str, None] = dict.fromkeys(BASE_MODES)
     for transformer in router.transformers:
         for mode in transformer.required_stream_modes:
             wanted[_MODE_OF_METHOD.get(mode, mode)] = None

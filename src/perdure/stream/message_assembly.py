@@ -40,9 +40,9 @@ class Assembly:
 
     def _start(self, event: Mapping[str, Any]) -> None:
         self.message_id = event.get("message_id") or event.get("id") or self.message_id
-        metadata = event.get("metadata") or {}
-        names = {"provider": "model_provider", "model": "model_name"}
-        self._metadata.update({names.get(key, key): value for key, value in metadata.items()})
+        metadata: Mapping[str, Any] = event.get("metadata") or {}
+        for key, value in metadata.items():
+            self._metadata[_METADATA.get(key, key)] = value
 
     def _block_start(self, event: Mapping[str, Any]) -> None:
         block = dict(block_of(event))
@@ -142,6 +142,7 @@ class Assembly:
         return {**message, **{key: value for key, value in more.items() if value}}
 
 
+_METADATA = {"provider": "model_provider", "model": "model_name"}
 _BLOCK_OF = {"reasoning-delta": "reasoning", "tool-call-delta": "tool_call_chunk"}
 
 

@@ -32,13 +32,13 @@ class ProtocolEvent(TypedDict):
     event_id: NotRequired[str]
 
 
-_METHODS = {"blocks": "messages"}
+_METHODS: Mapping[str, str] = {"blocks": "messages"}
 """Modes that the engine tells apart and the protocol does not."""
 
 
 def to_protocol_event(part: Mapping[str, Any]) -> ProtocolEvent:
     """The event for an item of `stream(version="v2")`, without `seq`."""
-    mode = part["type"]
+    mode: str = part["type"]
     params: ProtocolParams = {
         "namespace": list(part["ns"]),
         "timestamp": time.time_ns() // 1_000_000,
@@ -46,7 +46,8 @@ def to_protocol_event(part: Mapping[str, Any]) -> ProtocolEvent:
     }
     if "interrupts" in part:
         params["interrupts"] = part["interrupts"]
-    return {"type": "event", "method": _METHODS.get(mode, mode), "params": params}
+    method: str = _METHODS.get(mode, mode)
+    return {"type": "event", "method": method, "params": params}
 
 
 def channel_event(method: str, item: Any) -> ProtocolEvent:

@@ -104,7 +104,7 @@ class StreamTransformer(ABC):
     @property
     def scheduled(self) -> list[tuple[asyncio.Task[Any], str]]:
         """What `schedule` started, and what becomes of its errors."""
-        tasks: list[tuple[asyncio.Task[Any], str]] = self.__dict__.setdefault("_scheduled", [])
+        tasks: list[tuple[asyncio.Task[Any], str]] = vars(self).setdefault("_scheduled", [])
         return tasks
 
 
