@@ -59,9 +59,6 @@ from perdure.errors import (
 
 logger = logging.getLogger("perdure")
 
-_THROUGH = (Value, Handled)
-"""Outcomes with which a superstep goes on to the next."""
-
 _BUSY_POLL = 0.02
 """Seconds between two looks at a thread that another run holds."""
 
@@ -188,7 +185,8 @@ def _superstep(r: Run) -> Steps[None]:
             if left and type(done.outcome) in (Error, Cancelled):
                 yield from _stop_siblings(r)
                 break
-    if any(type(task.outcome) not in _THROUGH for task in r.tasks):
+    stopped = [task for task in r.tasks if type(task.outcome) is not Value]
+    if stopped and any(type(task.outcome) is not Handled for task in stopped):
         yield from _end_unfinished(r, last)
         return
     yield from _advance(r, last)

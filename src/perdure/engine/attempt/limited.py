@@ -7,13 +7,13 @@ from typing import Any
 from perdure.engine.attempt.body import attempt
 from perdure.engine.effects import Limit, Steps
 from perdure.engine.scope import Frame
-from perdure.policies import TimeoutPolicy
 
 
-def limited(frame: Frame, policy: TimeoutPolicy) -> Steps[Any]:
+def limited(frame: Frame) -> Steps[Any]:
     """Runs the frame's code once under a time limit; the driver keeps it wherever it calls user code."""
+    assert frame.timeout is not None
     frame.run.limits = True
-    frame.watch = yield Limit(policy)
+    frame.watch = yield Limit(frame.timeout)
     try:
         return (yield from attempt(frame))
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from perdure.engine.attempt.body import attempt
@@ -20,18 +21,15 @@ def attempts(frame: Frame) -> Steps[Any]:
     later attempt finds the calls that earlier ones have finished. Signals are never retried.
     Where a cache has the result, nothing is carried out.
     """
-    steps = _retrying(frame) if frame.retry else _once(frame)
+    once = attempt if frame.timeout is None else limited
+    steps = _retrying(frame, once) if frame.retry else once(frame)
     return steps if frame.cache is None else cached(frame, frame.cache, steps)
 
 
-def _once(frame: Frame) -> Steps[Any]:
-    return attempt(frame) if frame.timeout is None else limited(frame, frame.timeout)
-
-
-def _retrying(frame: Frame) -> Steps[Any]:
+def _retrying(frame: Frame, once: Callable[[Frame], Steps[Any]]) -> Steps[Any]:
     while True:
         try:
-            return (yield from _once(frame))
+            return (yield from once(frame))
         except Exception as error:
             policy = _policy(frame, error)
             if policy is None or frame.fatal is not None or frame.run.closing is not None:
