@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CancelSignal",
     "ContextError",
+    "DatabaseLockedError",
     "DrainSignal",
     "EmptyChannelError",
     "EmptyInputError",
@@ -353,6 +354,10 @@ class NotADatabaseError(StoreFormatError):
 
 class NewerFormatError(StoreFormatError):
     """The store was written by a newer perdure: upgrade, or name another one."""
+
+
+class DatabaseLockedError(StoreFormatError):
+    """Another process kept the database locked for longer than `busy_timeout`."""
 
 
 class ReadOnlyDatabaseError(StoreFormatError):

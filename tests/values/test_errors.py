@@ -33,6 +33,7 @@ ERRORS = [
     errors.NodeTimeoutError("n", 2.5, kind="idle", idle_timeout=2),
     errors.NonDeterminismError("other call"),
     errors.NotADatabaseError("no database"),
+    errors.DatabaseLockedError("locked"),
     errors.ReadOnlyDatabaseError("read only"),
     errors.RecordedError("app.Oops", ("a", 1)),
     errors.SaverClosedError(),

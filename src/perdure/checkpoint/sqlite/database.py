@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from perdure.checkpoint import statements as sql
 from perdure.errors import (
+    DatabaseLockedError,
     NewerFormatError,
     NotADatabaseError,
     ReadOnlyDatabaseError,
@@ -54,6 +55,7 @@ class Database:
         self._closed = False
         self._pid = os.getpid()
         self._in_write = False
+        self._inode: int | None = None
 
     @property
     def name(self) -> str:
@@ -118,15 +120,16 @@ class Database:
                 yield self._cursor
                 return
             try:
-                cursor = self._begin()
-                self._in_write = True
                 try:
+                    # From here on: Ctrl-C may strike between any two lines.
+                    cursor = self._begin()
+                    self._in_write = True
                     yield cursor
                     cursor.connection.commit()
                 except BaseException:
                     # What cannot be rolled back any more has been already.
-                    if cursor.connection.in_transaction:
-                        cursor.connection.rollback()
+                    if self._writer is not None and self._writer.in_transaction:
+                        self._writer.rollback()
                     raise
                 finally:
                     self._in_write = False
@@ -153,8 +156,11 @@ class Database:
     def _begin(self) -> Cursor:
         cursor = self._open_writer()
         if cursor.connection.in_transaction:
-            # On a connection of the user's: what was left open goes first.
-            cursor.connection.commit()
+            if cursor.connection is self._source:
+                # What the user left open on a connection of his own goes first.
+                cursor.connection.commit()
+            else:
+                cursor.connection.rollback()
         if not cursor.connection.in_transaction:
             cursor.execute("BEGIN IMMEDIATE")
         return cursor
@@ -175,12 +181,11 @@ class Database:
                     self._open_writer()
             connection = self._take_reader()
             try:
-                cursor = connection.execute("BEGIN")
-                try:
-                    yield cursor
-                finally:
-                    connection.rollback()
+                yield connection.execute("BEGIN")
             finally:
+                # Also when Ctrl-C struck right after it had begun.
+                if connection.in_transaction:
+                    connection.rollback()
                 self._give_reader(connection)
         except sqlite3.Error as error:
             self._explain(error)
@@ -221,7 +226,17 @@ class Database:
                     connection.close()
                 raise
             self._prepared = True
+            self._inode = None if connection is self._source else _inode(self.name)
         return self._cursor
+
+    def check_file(self) -> None:
+        """Raises StoreFormatError when the file was deleted or replaced since it was opened: what is
+        written now would be lost with it."""
+        if self._inode is not None and _inode(self.name) != self._inode:
+            raise StoreFormatError(
+                f"{self.name} was deleted or replaced while it was open: make a new saver for what is "
+                "there now"
+            )
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -306,7 +321,7 @@ class Database:
                 f"{self.name} cannot be opened: check that its folder exists and may be used"
             ) from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreFormatError(
+            raise DatabaseLockedError(
                 f"{self.name} was locked by another process for {self._busy_timeout:g} s: end that "
                 "process or give a greater busy_timeout"
             ) from error
@@ -320,6 +335,13 @@ class Database:
                 "or hand over the path of the file"
             ) from error
         raise error
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None  # In memory, or named by a URI.
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -37,7 +37,7 @@ from perdure.checkpoint.sqlite.tables import (
     write_rows,
     write_thread,
 )
-from perdure.errors import LeaseLostError, SaverClosedError, ThreadBusyError
+from perdure.errors import PerdureError, SaverClosedError
 
 __all__ = ["SqliteSaver"]
 
@@ -194,9 +194,11 @@ class SqliteSaver(OwnSaver):
             return True
         before = read_thread(cursor, batch.thread_id)
         try:
+            if batch.claim:
+                self._database.check_file()
             thread = self._leases.check(cursor, batch, before)
             encoded = self._valid(cursor, job.work, before)
-        except (ThreadBusyError, ThreadChanged, LeaseLostError, TypeError, ValueError) as error:
+        except (PerdureError, ThreadChanged, TypeError, ValueError) as error:
             if isinstance(error, Abandoned):
                 write_thread(cursor, batch.thread_id, before._replace(owner=None, epoch=before.epoch + 1))
             _disown(job)
