@@ -190,6 +190,21 @@ def _is_runnable(fn: Any) -> bool:
     return runnables is not None and isinstance(fn, runnables.Runnable)
 
 
+def can_be_stopped(fn: Any) -> bool:
+    """True when cancelling an async call of `fn` stops its code: none of it runs on a thread."""
+    if is_workflow(fn) or not _is_runnable(fn):
+        return is_workflow(fn) or is_coroutine_function(fn)
+    runnables = sys.modules["langchain_core.runnables"]
+    if isinstance(fn, runnables.RunnableLambda):
+        return hasattr(fn, "afunc")
+    if isinstance(fn, runnables.RunnableSequence):
+        return all(map(can_be_stopped, fn.steps))
+    if isinstance(fn, runnables.RunnableParallel):
+        return all(map(can_be_stopped, fn.steps__.values()))
+    # What does not say how it awaits is called on a thread.
+    return bool(type(fn).ainvoke is not runnables.Runnable.ainvoke)
+
+
 def _runnable_name(fn: Any) -> str:
     get_name = getattr(fn, "get_name", None)
     return str(get_name()) if get_name is not None else name_of(fn)

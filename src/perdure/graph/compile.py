@@ -18,7 +18,7 @@ from perdure.channels import (
     Topic,
 )
 from perdure.constants import END, START, TAG_HIDDEN, TASKS
-from perdure.engine.action import Action, is_runnable
+from perdure.engine.action import Action, can_be_stopped, is_runnable
 from perdure.engine.limits import only_async
 from perdure.engine.program import Branch, Channels, Node, Program, Steps, Write
 from perdure.engine.subgraphs import subgraphs_of
@@ -188,8 +188,8 @@ def _node(graph: Graph, wiring: _Wiring, name: str, spec: NodeSpec) -> Node:
     cache = spec.cache_policy
     if cache is None and not spec.is_error_handler:
         cache = defaults.cache_policy
-    if timeout is not None and action.asyn is None:
-        raise only_async(f"node {name!r} is a sync function")
+    if timeout is not None and not can_be_stopped(action.fn):
+        raise only_async(f"node {name!r} is sync, or has a part that is")
     return Node(
         name=name,
         action=action,

@@ -1,4 +1,4 @@
-"""What LangChain does below a limited node shows that it makes progress."""
+"""Limited nodes and LangChain: its events are progress, and what it would run on a thread is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from langchain_core.callbacks.base import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from perdure.engine.limits import Watch
 from perdure.graph import START, StateGraph
@@ -70,3 +70,45 @@ def test_without_a_limit_nobody_listens(signs):
     """Nothing is told where there is no watch."""
     asyncio.run(around(model).ainvoke({}))
     assert signs == []
+
+
+def sync_step(value):
+    return value
+
+
+async def async_step(value):
+    return value
+
+
+class OnThreads(Runnable[Any, Any]):
+    """A Runnable that only knows the sync way."""
+
+    def invoke(self, input, config=None, **kwargs):
+        return input
+
+
+STOPPABLE = [
+    RunnableLambda(async_step),
+    RunnableLambda(sync_step, afunc=async_step),
+    RunnableLambda(async_step) | RunnablePassthrough(),
+    {"a": RunnableLambda(async_step)},
+]
+ON_THREADS = [
+    RunnableLambda(sync_step),
+    RunnableLambda(async_step) | sync_step,
+    {"a": RunnableLambda(async_step), "b": RunnableLambda(sync_step)},
+    OnThreads(),
+]
+
+
+@pytest.mark.parametrize("node", STOPPABLE)
+def test_a_runnable_that_awaits_may_be_limited(node):
+    """All of its parts can be cancelled."""
+    asyncio.run(around(node, timeout=60.0).ainvoke({}))
+
+
+@pytest.mark.parametrize("node", ON_THREADS)
+def test_a_runnable_with_a_sync_part_is_refused(node):
+    """It would go on, on a thread, after its time."""
+    with pytest.raises(ValueError, match="only supported for async nodes"):
+        around(node, timeout=60.0)
