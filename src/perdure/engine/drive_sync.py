@@ -40,8 +40,6 @@ class SyncDriver(Carrier):
         """Carries the run out; yields events as they come. Raises what ends the run."""
         steps = loop(self.run)
         sink = self.sink
-        if self.live:
-            sink.notify = self._notify
         answer: Any = None
         error: BaseException | None = None
         try:
@@ -51,7 +49,7 @@ class SyncDriver(Carrier):
                 try:
                     if sink.queue:
                         yield from self._events()
-                    if self.live and type(effect) is Next:
+                    if self.live and type(effect) is Next and not self.ready:
                         answer = yield from self._next_live(effect)
                     else:
                         answer = _PERFORM[type(effect)](self, effect)
@@ -63,9 +61,6 @@ class SyncDriver(Carrier):
         except BaseException:
             yield from self._events()
             raise
-        finally:
-            if self.live:
-                sink.notify = None
 
     def _events(self) -> Iterator[Event]:
         while self.sink.queue and not self.leaving and not self.shared:
@@ -83,7 +78,8 @@ class SyncDriver(Carrier):
     def _start(self, effect: Start) -> None:
         tasks = effect.tasks
         alone = len(tasks) == 1 and not self.running
-        if alone and not self.live and self.run.options.step_timeout is None:
+        in_place = not self.live or tasks[0].node.quiet
+        if alone and in_place and self.run.options.step_timeout is None:
             self.ready.append(tasks[0])
             return
         self.works = [work for work in self.works if work.token]  # Those that have not begun.
@@ -103,11 +99,15 @@ class SyncDriver(Carrier):
                 return done
 
     def _next_live(self, effect: Next) -> Any:
-        while True:
-            yield from self._events()
-            done = self._take(effect.deadline)
-            if done is not None:
-                return done
+        self.sink.notify = self._notify
+        try:
+            while True:
+                yield from self._events()
+                done = self._take(effect.deadline)
+                if done is not None:
+                    return done
+        finally:
+            self.sink.notify = None
 
     def _take(self, deadline: float | None) -> Finished | None:
         try:

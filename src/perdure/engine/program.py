@@ -77,6 +77,8 @@ class Node:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     subgraphs: tuple[Any, ...] = ()
     """Workflows that the action contains or refers to, as far as they can be seen."""
+    quiet: bool = False
+    """The user's code cannot tell listeners anything while it runs."""
 
 
 @slotted(frozen=True)

@@ -21,6 +21,7 @@ from perdure.constants import END, START, TAG_HIDDEN, TASKS
 from perdure.engine.action import Action, can_be_stopped, is_runnable
 from perdure.engine.limits import only_async
 from perdure.engine.program import Branch, Channels, Node, Program, Steps, Write
+from perdure.engine.quiet import is_quiet
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.errors import InvalidUpdateError
 from perdure.graph.branch import compile_branch
@@ -190,6 +191,7 @@ def _node(graph: Graph, wiring: _Wiring, name: str, spec: NodeSpec) -> Node:
         cache = defaults.cache_policy
     if timeout is not None and not can_be_stopped(action.fn):
         raise only_async(f"node {name!r} is sync, or has a part that is")
+    branches = _branches(graph, wiring, name, spec.input_schema)
     return Node(
         name=name,
         action=action,
@@ -204,13 +206,14 @@ def _node(graph: Graph, wiring: _Wiring, name: str, spec: NodeSpec) -> Node:
             None if quiet else Ignored(name),
         ),
         coerce=schema.coerce,
-        branches=_branches(graph, wiring, name, spec.input_schema),
+        branches=branches,
         retry=defaults.retry_policy if spec.retry_policy is None else spec.retry_policy,
         cache=cache,
         timeout=timeout,
         error_handler=handler,
         metadata=spec.metadata,
         subgraphs=subgraphs,
+        quiet=all(is_quiet(each) for each in (action, *(branch.path for branch in branches))),
     )
 
 

@@ -1,0 +1,89 @@
+"""Which nodes run on the thread that hands events out, because they have nothing to tell meanwhile."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+import pytest
+
+from perdure.config import get_stream_writer
+from perdure.engine.action import Action
+from perdure.engine.quiet import is_quiet
+from perdure.func import task
+from perdure.types import StreamWriter
+
+LIMIT = 3
+
+
+@task
+def work():
+    return 1
+
+
+def helper():
+    return work().result()
+
+
+def with_writer(state, writer: StreamWriter):
+    writer("x")
+
+
+def closed_over(thing):
+    return lambda state: thing
+
+
+def shadowing():
+    source = "def node(state):\n    return len(state)\n"
+    space = {"len": lambda state: work().result()}
+    exec(source, space)
+    return space["node"]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda state: {"n": state["n"] + 1},
+        lambda state: [x * 2 for x in range(len(state))],
+        lambda state, step=3: {"n": step},
+        lambda state: {"n": LIMIT},
+        closed_over(7),
+    ],
+)
+def test_code_that_calls_builtins_alone_is_quiet(fn):
+    """It can tell nothing while it runs."""
+    assert is_quiet(Action.of(fn, "n"))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        helper,
+        lambda state: work().result(),
+        lambda state: get_stream_writer()("x"),
+        lambda state: state.anything(),
+        lambda state: [helper() for _ in state],
+        lambda state, call=helper: call(),
+        lambda state: eval("helper()"),
+        with_writer,
+        closed_over(helper),
+        closed_over([helper]),
+        shadowing(),
+        functools.partial(helper),
+        print,
+    ],
+)
+def test_code_that_may_call_anything_is_not(fn):
+    """A task, a writer, a method of who knows what, by whatever way it is reached."""
+    assert not is_quiet(Action.of(fn, "n"))
+
+
+def test_only_quiet_nodes_run_in_the_consumers_thread(chain):
+    """Others run on workers, so that what they tell can be handed out."""
+    threads = []
+
+    def told(state):
+        threads.append(threading.get_ident())
+
+    list(chain(("quiet", lambda s: {"b": 1}), ("told", told)).stream({"a": []}, stream_mode="updates"))
+    assert threads != [threading.get_ident()]
