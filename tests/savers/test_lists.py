@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from struct import pack
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,10 +13,11 @@ from perdure.checkpoint.memory import InMemorySaver
 from perdure.checkpoint.slices import FAN, Span, crowded, cut, edit, flat, join, unflat
 from savers.makers import checkpoint, config
 
+NAN = float("nan")
 elements = st.one_of(
     st.integers(-3, 3),
     st.booleans(),
-    st.sampled_from([0.0, -0.0, 1.0, 1.5, float("inf")]),
+    st.sampled_from([0.0, -0.0, 1.0, 1.5, float("inf"), NAN, float("nan"), -NAN]),
     st.none(),
     st.text(max_size=3),
     st.sampled_from(["x" * 40, "y" * 40, b"x" * 40]),
@@ -55,9 +57,9 @@ def apply(values: list[Any], edit: tuple[Any, ...]) -> list[Any]:
     return list(values)
 
 
-def exact(values: list[Any]) -> str:
-    """Tells 1 from True and 1.0, and 0.0 from -0.0."""
-    return repr(values)
+def exact(values: list[Any]) -> list[str]:
+    """Tells 1 from True and 1.0, 0.0 from -0.0, and one NaN from another."""
+    return [repr(pack(">d", value) if value != value else value) for value in values]
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,7 +68,7 @@ def test_every_checkpoint_reads_back_equal(changes: list[tuple[Any, ...]], insid
     """Whatever is done to a list, each checkpoint gives it back as it was then."""
     saver = InMemorySaver()
     values: list[Any] = []
-    stored: list[tuple[dict[str, Any], str]] = []
+    stored: list[tuple[dict[str, Any], list[str]]] = []
     at = config()
     for change in changes:
         if change[0] == "fork" and stored:
@@ -128,6 +130,20 @@ def test_appending_writes_the_new_elements_alone() -> None:
 
     pieces = edit(["a", "b", "c"], [50, 50, 50], Spans(["a", "b"], old), {})
     assert pieces == [Span(7, 0, 2, 0, 100), range(2, 3)]
+
+
+lookalikes = st.sampled_from([NAN, float("nan"), -NAN, 1, True, 1.0, 0, False, 0.0, -0.0, "1", b"1", None])
+
+
+@settings(deadline=None)
+@given(st.lists(lookalikes, min_size=FAN, max_size=40), st.integers(0, 40), st.integers(0, 40))
+def test_values_that_look_alike_are_told_apart(values: list[Any], start: int, stop: int) -> None:
+    """Parts of a list, in another order, come back as they were: NaN equals nothing, 1 equals True."""
+    saver = InMemorySaver()
+    at = saver.put(config(), checkpoint(xs=values), {}, {"xs": 1})
+    for changed in (values[start:], values[stop:] + values[:start], values[::-1]):
+        at = saver.put(at, checkpoint(xs=changed), {}, {"xs": 1})
+        assert exact(read(saver, at, inside_dict=False)) == exact(changed)
 
 
 def test_few_spans_are_left_alone() -> None:

@@ -9,6 +9,7 @@ by identity alone: programs change messages in place and hand them back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any, TypeAlias
 
 import ormsgpack
@@ -47,6 +48,7 @@ _LONGEST_BASE = 1 << 16
 WHOLE = -1
 """Level of a span that is a row of its own, not an element of one."""
 
+_DOUBLE = Struct(">d").pack
 _RAW = frozenset({int, str, bytes, type(None)})
 _SELF_MARKED = _RAW | {float, bool}
 
@@ -87,7 +89,8 @@ class Known:
 
 
 def plain_mark(value: Any) -> Mark | None:
-    """What an immutable plain value is known by; exact, so that 1, 1.0 and True differ.
+    """What an immutable plain value is known by: exact, so that 1, 1.0 and True differ, and equal
+    to itself, also for NaN.
 
     None stands for itself, and for values that need a fingerprint.
     """
@@ -95,7 +98,7 @@ def plain_mark(value: Any) -> Mark | None:
     if kind in _RAW:
         return value
     if kind is float:
-        return value if value % 1 else (value.hex(),)
+        return value if value % 1 and value == value else (_DOUBLE(value),)
     return (value,) if kind is bool else None
 
 
