@@ -347,7 +347,9 @@ class BaseCheckpointSaver(Generic[V]):
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Async `put_writes`."""
-        await self._aside(self.put_writes, config, writes, task_id, task_path)
+        # Savers that are older than paths take none.
+        path = (task_path,) if task_path else ()
+        await self._aside(self.put_writes, config, writes, task_id, *path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Async `delete_thread`."""

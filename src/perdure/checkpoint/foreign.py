@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.checkpoint.base import CheckpointTuple, PendingWrite
+from perdure.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 from perdure.checkpoint.port import Batch, CallInfo, Loaded, NewCheckpoint, Record, ThreadChanged
 from perdure.errors import LeaseLostError, RecordedError, ThreadBusyError
 from perdure.slotted import values
@@ -55,9 +55,18 @@ class _Leases:
     def free(self, batch: Batch) -> None:
         """Gives the lease back, where the batch says so."""
         if batch.release:
-            with self.lock:
-                self.held.discard(batch.thread_id)
-                self.epochs[batch.thread_id] = self.epochs.get(batch.thread_id, 0) + 1
+            self._drop(batch.thread_id)
+
+    def unclaim(self, batch: Batch) -> None:
+        """Gives the lease back that a batch took which then failed. (A run that is cancelled
+        meanwhile frees its thread itself.)"""
+        if batch.claim and not batch.release:
+            self._drop(batch.thread_id)
+
+    def _drop(self, thread_id: str) -> None:
+        with self.lock:
+            self.held.discard(thread_id)
+            self.epochs[thread_id] = self.epochs.get(thread_id, 0) + 1
 
 
 class _Done:
@@ -79,6 +88,8 @@ class ForeignSaver:
         self.leases = _Leases()
         self.order = threading.Lock()
         self.takes_path = _takes_path(saver.put_writes)
+        inherited = getattr(type(saver), "aput_writes", None) is BaseCheckpointSaver.aput_writes
+        self.atakes_path = self.takes_path if inherited else _takes_path(getattr(saver, "aput_writes", None))
 
     def version_after(self, versions: Mapping[str, Any]) -> Any:
         """The next version, as the saver counts them."""
@@ -111,9 +122,12 @@ class ForeignSaver:
             self.leases.change(batch)
             try:
                 for record in batch.records:
-                    self.saver.put_writes(*self._writes_arguments(batch, record))
+                    self.saver.put_writes(*_writes_arguments(batch, record, path=self.takes_path))
                 if batch.checkpoint is not None:
                     self.saver.put(*_put_arguments(batch.thread_id, batch.checkpoint))
+            except Exception:
+                self.leases.unclaim(batch)
+                raise
             finally:
                 self.leases.free(batch)
         if on_done is not None:
@@ -125,9 +139,12 @@ class ForeignSaver:
         self.leases.change(batch)
         try:
             for record in batch.records:
-                await self.saver.aput_writes(*self._writes_arguments(batch, record))
+                await self.saver.aput_writes(*_writes_arguments(batch, record, path=self.atakes_path))
             if batch.checkpoint is not None:
                 await self.saver.aput(*_put_arguments(batch.thread_id, batch.checkpoint))
+        except Exception:
+            self.leases.unclaim(batch)
+            raise
         finally:
             self.leases.free(batch)
 
@@ -146,14 +163,6 @@ class ForeignSaver:
         serde = getattr(self.saver, "serde", None)
         if serde is not None:
             serde.dumps_typed(value)
-
-    def _writes_arguments(self, batch: Batch, record: Record) -> tuple[Any, ...]:
-        config = _config(batch.thread_id, record.ns, record.checkpoint_id)
-        writes = list(record.writes)
-        if record.info is not None:
-            writes.append((CALL, list(values(record.info))))
-        path = (record.path,) if self.takes_path else ()
-        return (config, writes, record.task_id, *path)
 
 
 def _raisable(write: PendingWrite) -> PendingWrite:
@@ -177,6 +186,14 @@ def _config(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, Any
     if checkpoint_id:
         configurable["checkpoint_id"] = checkpoint_id
     return {"configurable": configurable}
+
+
+def _writes_arguments(batch: Batch, record: Record, *, path: bool) -> tuple[Any, ...]:
+    config = _config(batch.thread_id, record.ns, record.checkpoint_id)
+    writes = list(record.writes)
+    if record.info is not None:
+        writes.append((CALL, list(values(record.info))))
+    return (config, writes, record.task_id, *((record.path,) if path else ()))
 
 
 def _put_arguments(thread_id: str, new: NewCheckpoint) -> tuple[Any, ...]:
