@@ -42,6 +42,8 @@ class Answers:
     """Id -> payload digest of the questions recorded as open, so that a changed order is seen."""
     floating: list[Any] = field(default_factory=list)
     """Answers to whatever is asked first: a replay from an old checkpoint asks under new ids."""
+    moved: bool = False
+    """Answers stand under other ids than they were stored under."""
     refused: set[str] = field(default_factory=set)
     """Questions whose answer did not fit the type that they asked for."""
     fresh: str | None = None
@@ -122,6 +124,7 @@ class Answers:
             return False, None
         own = frame.question_id(line, number)
         if self.floating and own not in self.given:
+            self.moved = True
             self.given[own] = Answer(self.floating.pop(0), self.digest(payload), by_id=False)
         found = self._find(frame, line, own, payload) or self._moved(own, payload)
         if found is None:
@@ -152,6 +155,7 @@ class Answers:
         id: the state of the subgraph that asked was updated meanwhile."""
         if self.fresh is None or own in self.given or self.given[self.fresh].payload != self.digest(payload):
             return None
+        self.moved = True
         self.given[own] = self.given.pop(self.fresh)
         self.fresh = None
         return own

@@ -57,7 +57,7 @@ class Branch:
     def __init__(self, parent: Branch | None = None) -> None:
         self.parent = parent
         self.id: str | None = "" if parent is None else None
-        self.first = ("", "", "")
+        self.first: tuple[str, str, str] = ("", "", "")
         """By what a started line is known: its parent, and the first that it calls or asks."""
         self.occurrence = 0
         self.seq = 0
@@ -131,7 +131,25 @@ class CallBook:
             number += 1
         return found
 
-    def elsewhere(self, call: Call, branch: Branch, ledger: Ledger) -> str | None:
+    def find(self, call: Call, branch: Branch, ledger: Ledger) -> Outcome | None:
+        """The recorded outcome of a call, None when it has to run.
+
+        Lines that began alike are told apart by what they record, not by who came first: a call
+        that only a twin has recorded takes that record, and the twin takes this one's place.
+        """
+        if branch.parent is None:
+            return ledger.find(call)
+        with self.lock:
+            call.id = ledger.exchanged.get(call.id, call.id)
+            outcome = ledger.find(call)
+            twin = self._elsewhere(call, branch, ledger) if outcome is None else None
+            if twin is not None:
+                ledger.exchanged[twin] = call.id
+                call.id = twin
+                outcome = ledger.find(call)
+        return outcome
+
+    def _elsewhere(self, call: Call, branch: Branch, ledger: Ledger) -> str | None:
         """Id under which a twin of the branch has recorded this very call, not asked for yet."""
         occurrence = branch.counts[call.name, call.digest] - 1
         for twin in self.twins(branch, ledger):
@@ -165,6 +183,8 @@ class Ledger:
     claimed: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     """Failed calls that are to be tried again."""
+    exchanged: dict[str, str] = field(default_factory=dict)
+    """Id of a record that another line has taken -> the id that is free for it."""
     retried: set[str] = field(default_factory=set)
     """Callers in which a call was tried again: what follows may rightly differ."""
 

@@ -21,7 +21,9 @@ class Hold:
     """Greatest number given to a checkpoint of the thread so far."""
     newest_id: str | None
     held: bool = False
-    busy: int = 0
+    lasting: dict[str, str] = field(default_factory=dict)
+    """Namespaces without task ids that are in use in this superstep of the root run, and the
+    namespace of the run that uses each."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod

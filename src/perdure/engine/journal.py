@@ -74,8 +74,12 @@ class Journal:
         """A superstep ended: its last records and the new checkpoint, together."""
         yield from self.commit(self.batch(records, checkpoint, last=last))
 
-    def leave(self, records: Sequence[Record]) -> Steps[None]:
-        """The run ends, with these records: nothing may be under way any more afterwards."""
+    def leave(self, records: Sequence[Record], *, clean: bool = True) -> Steps[None]:
+        """The run ends, with these records: nothing may be under way any more afterwards.
+
+        Args:
+            clean: It has come to an end of its own, finished, paused or failed.
+        """
         if records or self.first or (self.root and self.hold.held):
             yield from self.commit(self.batch(records, last=True))
 
@@ -95,7 +99,7 @@ class BackgroundJournal(Journal):
         else:
             yield from Store(self.batch(records, checkpoint))
 
-    def leave(self, records: Sequence[Record]) -> Steps[None]:
+    def leave(self, records: Sequence[Record], *, clean: bool = True) -> Steps[None]:
         if self.root and not self.hold.held and not records:
             return  # Left already, with the last superstep.
         # Even an empty batch is waited for: batches become durable in order.
@@ -147,9 +151,9 @@ class ExitJournal(Journal):
                 self.records, self.checkpoint = kept
                 raise
 
-    def leave(self, records: Sequence[Record]) -> Steps[None]:
+    def leave(self, records: Sequence[Record], *, clean: bool = True) -> Steps[None]:
         self.records.extend(records)
-        if self.keep or self.records:
+        if self.keep or self.records or not clean:
             yield from self._flush()
         elif self.root and self.hold.held:
             yield from self.commit(self.batch([], last=True))
@@ -180,7 +184,7 @@ class NoJournal(Journal):
         return
         yield
 
-    def leave(self, records: Sequence[Record]) -> Steps[None]:
+    def leave(self, records: Sequence[Record], *, clean: bool = True) -> Steps[None]:
         return
         yield
 

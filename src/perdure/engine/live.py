@@ -143,6 +143,10 @@ class Run:
     previous: Any = field(init=False, default=None)
     paused_view: Mapping[str, Any] | None = field(init=False, default=None)
     """The channels at a pause, with what finished beside the paused tasks."""
+    owed: Sequence[Record] = field(init=False, default=())
+    """Records of the superstep that go with its checkpoint, and are not handed over yet."""
+    unsaid: Sequence[Task] = field(init=False, default=())
+    """Tasks whose end is not told yet, because it is not on record."""
     carried: Mapping[str, Any] = field(init=False, default_factory=_nothing)
     """Values of channels that this program does not have, kept as they are."""
     limits: bool = field(init=False, default=False)

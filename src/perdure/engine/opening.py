@@ -309,6 +309,7 @@ def restore_tasks(program: Program, tasks: list[Task], pending: Sequence[Pending
         else:
             asked = [value for channel, value in stored if channel == INTERRUPT]
             task.asked = tuple(asked[-1]) if asked else ()
+            task.halted = bool(asked) and not task.asked
 
 
 def _answer(r: Run, resume: Any, *, begun: bool) -> None:
@@ -324,7 +325,10 @@ def _answer(r: Run, resume: Any, *, begun: bool) -> None:
 
 
 def _at_breakpoint(r: Run, begun: bool) -> bool:
-    """Nothing of the superstep has begun: no task has a record, no question was ever answered."""
+    """The run stopped at a static breakpoint: of a graph in it, or ahead of a superstep of which
+    nothing has begun, with no record of a task and no question ever answered."""
+    if any(task.halted for task in r.tasks):
+        return True
     return not r.answers.given and not begun and not any(t.outcome or t.asked for t in r.tasks)
 
 

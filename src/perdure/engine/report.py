@@ -99,8 +99,8 @@ class Report:
             if task.restored and type(task.outcome) is Value:
                 self._update(task, restored=True)
 
-    def task_ended(self, task: Task) -> None:
-        """A node's task has an outcome."""
+    def task_ended(self, task: Task, step: int | None = None) -> None:
+        """A node's task of this superstep has an outcome, or of the superstep `step`."""
         outcome, sink = task.outcome, self.run.sink
         if task.node.hidden or not sink.modes:
             return
@@ -110,7 +110,7 @@ class Report:
             self._interrupted(outcome)
         if sink.tasks:
             shown = {} if type(outcome) is not Value else self._shown(task)
-            self._task_result(task.id, task.name, shown, outcome)
+            self._task_result(task.id, task.name, shown, outcome, step)
 
     def _update(self, task: Task, *, restored: bool) -> None:
         run = self.run
@@ -258,7 +258,9 @@ class Report:
         if self.run.sink.debug:
             self._debug(self.run.step, "task", payload)
 
-    def _task_result(self, id: str, name: str, result: dict[str, Any], outcome: Outcome | None) -> None:
+    def _task_result(
+        self, id: str, name: str, result: dict[str, Any], outcome: Outcome | None, step: int | None = None
+    ) -> None:
         payload = {
             "id": id,
             "name": name,
@@ -269,7 +271,7 @@ class Report:
         if "tasks" in self.run.sink.modes:
             self._emit("tasks", payload)
         if self.run.sink.debug:
-            self._debug(self.run.step, "task_result", payload)
+            self._debug(self.run.step if step is None else step, "task_result", payload)
 
     def _debug(self, step: int, kind: str, payload: Any) -> None:
         stamp = datetime.now(UTC).isoformat()

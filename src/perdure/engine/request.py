@@ -295,6 +295,8 @@ def _nest(run: Run, scope: Scope, setup: Setup, *, saves_above: bool) -> Nested:
     # Under a run that stores nothing, ids are fresh each time: the child's place has to do without.
     lasting = run.stateful or (run.saver is not None and not saves_above)
     run.ns = _namespace(frame, recast(frame.ns) if lasting else frame.ns)
+    if lasting and saves_above:
+        above.hold.lasting[run.ns] = above.ns
     above.ledger.namespaces[call.id] = run.ns
     if saves_above:
         record = Record(
@@ -306,7 +308,11 @@ def _nest(run: Run, scope: Scope, setup: Setup, *, saves_above: bool) -> Nested:
 
 
 def _namespace(frame: Any, base: str) -> str:
-    taken = set(frame.run.ledger.namespaces.values())
+    above = frame.run
+    taken = set(above.ledger.namespaces.values())
+    if above.saver is not None:
+        # Parallel graphs that lead to one stateful child keep their states apart.
+        taken.update(ns for ns, user in above.hold.lasting.items() if user != above.ns)
     while True:
         ns = base if frame.nested == 0 else f"{base}|{frame.nested}"
         frame.nested += 1

@@ -94,6 +94,8 @@ def _begin(r: Run) -> Steps[None]:
     while True:
         opening = yield from _load(r)
         try:
+            if r.journal.checks and r.saver is not None:
+                r.saver.check(r.input)
             for batch in opening.batches(r):
                 yield from _claim(r, batch)
         except UnstorableError as error:
@@ -162,7 +164,6 @@ def _raise_unfinished(r: Run) -> None:
 def _superstep(r: Run) -> Steps[None]:
     r.tell.tasks_started(r.tasks)
     waiting = [task for task in r.tasks if task.outcome is None]
-    last: list[Record] = []
     if waiting:
         yield from Start(waiting)
         deadline = None
@@ -176,10 +177,11 @@ def _superstep(r: Run) -> Steps[None]:
                 continue
             left -= 1
             record = _settle(r, done)
-            if left and record is not None:
-                yield from r.journal.task(record)
-            elif record is not None:
-                last.append(record)
+            if left:
+                yield from _store(r, done.task, record)
+            else:
+                r.owed = [] if record is None else [record]
+                r.unsaid = [done.task]
             if r.failure is not None:
                 raise r.failure
             if left and type(done.outcome) in (Error, Cancelled):
@@ -187,9 +189,28 @@ def _superstep(r: Run) -> Steps[None]:
                 break
     stopped = [task for task in r.tasks if type(task.outcome) is not Value]
     if stopped and any(type(task.outcome) is not Handled for task in stopped):
-        yield from _end_unfinished(r, last)
+        yield from _end_unfinished(r)
         return
-    yield from _advance(r, last)
+    yield from _advance(r)
+
+
+def _store(r: Run, task: Task, record: Record | None) -> Steps[None]:
+    """Stores how a task ended, while others still run, and tells who listens.
+
+    Nobody is told of what could still be lost: with listeners, `sync` waits here for the disk.
+    """
+    if record is not None:
+        store = r.journal.ahead if r.sink.modes else r.journal.task
+        yield from store(record)
+    r.tell.task_ended(task)
+
+
+def _say(r: Run, step: int | None = None) -> None:
+    """Tells of the task that ended last, in superstep `step`, now that it is on record."""
+    r.owed = ()
+    for task in r.unsaid:
+        r.tell.task_ended(task, step)
+    r.unsaid = ()
 
 
 def _hand_over(r: Run, done: Finished, handler: Task) -> Steps[None]:
@@ -197,6 +218,7 @@ def _hand_over(r: Run, done: Finished, handler: Task) -> Steps[None]:
     record = _settle(r, done)
     if record is not None:
         yield from r.journal.ahead(record)
+    r.tell.task_ended(done.task)
     if r.failure is not None:
         raise r.failure
     r.tasks.append(handler)
@@ -210,6 +232,8 @@ def _blame(r: Run, tasks: list[Task], checkpoint_id: str, error: UnstorableError
     if culprit is None:
         raise error
     task, named = culprit
+    task.outcome = Error(named)
+    r.owed = [record for record in r.owed if record.task_id != task.id]
     r.checkpoint_id = checkpoint_id
     noted(named, task.name, task.id)
     yield from r.journal.task(Record(r.ns, checkpoint_id, task.id, [(ERROR, named)], path_text(task.path)))
@@ -224,7 +248,6 @@ def _settle(r: Run, done: Finished) -> Record | None:
         culprit = find_unstorable(r, [task])
         if culprit is not None:
             task.outcome = outcome = Error(culprit[1])
-    r.tell.task_ended(task)
     if r.saver is None:
         return None
     writes: list[tuple[str, Any]]
@@ -257,9 +280,10 @@ def _keep(r: Run, ended: Sequence[Finished]) -> Steps[None]:
         record = _settle(r, done)
         if record is not None and type(done.outcome) is not Cancelled:
             yield from r.journal.task(record)
+        r.tell.task_ended(done.task)
 
 
-def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
+def _end_unfinished(r: Run) -> Steps[None]:
     """Ends a run whose superstep did not finish: the error wins, then a command for a graph
     above, a drain from below, and at last the questions."""
     outcomes = [task.outcome for task in r.tasks]
@@ -267,7 +291,8 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
         for task, outcome in zip(r.tasks, outcomes, strict=True):
             if type(outcome) is not kind:
                 continue
-            yield from r.journal.leave(records)
+            yield from r.journal.leave(r.owed)
+            _say(r)
             if isinstance(outcome, Error):
                 raise noted(outcome.error, task.name, task.id)
             if isinstance(outcome, Cancelled):
@@ -279,8 +304,11 @@ def _end_unfinished(r: Run, records: list[Record]) -> Steps[None]:
     r.paused = True
     asked = [outcome.interrupts for outcome in outcomes if isinstance(outcome, Paused)]
     r.interrupts = [question for questions in asked for question in r.answers.open_of(questions)]
+    if r.answers.moved and r.parent is None and r.saver is not None:
+        r.owed = [*r.owed, Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())])]
+    yield from r.journal.leave(r.owed)
+    _say(r)
     _show_finished(r)
-    yield from r.journal.leave(records)
     r.tasks = []
 
 
@@ -303,13 +331,14 @@ def _raise_for_parent(r: Run, outcome: ForParent) -> None:
     )
 
 
-def _advance(r: Run, records: list[Record]) -> Steps[None]:
+def _advance(r: Run) -> Steps[None]:
     """Applies the writes of a finished superstep, plans the next one and stores the checkpoint."""
     number = r.hold.number() if r.saver is not None else r.step + 2
     changed = apply_writes(r.program, r.state, r.tasks, r.next_version(number))
-    r.tell.values_after(changed)
     if r.parent is None and r.answers.given:
         r.answers.given.clear()
+    if r.parent is None and r.saver is not None:
+        r.hold.lasting.clear()
     checkpoint = next_checkpoint(r, number, "loop", changed)
     r.step += 1
     done = r.tasks
@@ -319,7 +348,10 @@ def _advance(r: Run, records: list[Record]) -> Steps[None]:
     if not r.ledger.empty:
         r.ledger = type(r.ledger)()
     if checkpoint is not None:
-        yield from r.journal.step(records, checkpoint, last=last)
+        yield from r.journal.step(r.owed, checkpoint, last=last)
+    _say(r, r.step - 1)
+    r.tell.values_after(changed)
+    if checkpoint is not None:
         r.tell.checkpoint(checkpoint)
     if stops:
         r.paused = True
@@ -345,7 +377,8 @@ def _abandon(r: Run, error: BaseException) -> Steps[None]:
     if isinstance(error, LeaseLostError):
         return
     try:
-        yield from r.journal.leave([])
+        yield from r.journal.leave(r.owed, clean=False)
+        _say(r)
     except LeaseLostError:
         return  # What a cancelled wait left behind has freed the thread already, or another run took it.
     except Exception as second:

@@ -384,10 +384,8 @@ class Scope:
         )
         outcome = None
         if run.ledger.outcomes:
-            outcome = run.ledger.find(call)
-            if outcome is None and key is None and self.branch.parent is not None:
-                call.id = frame.book.elsewhere(call, self.branch, run.ledger) or call.id
-                outcome = run.ledger.find(call)
+            line = self.branch if key is None else frame.book.root
+            outcome = frame.book.find(call, line, run.ledger)
         if type(outcome) is Paused:
             frame.ask(outcome.interrupts)
         elif isinstance(outcome, Error):

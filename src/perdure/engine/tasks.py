@@ -100,6 +100,8 @@ class Task:
     """The outcome was recorded by an earlier run of the same superstep."""
     asked: tuple[Interrupt, ...] = ()
     """Questions that an earlier run of the task left open."""
+    halted: bool = False
+    """An earlier run of the task stopped at a static breakpoint of a graph in it."""
     timeout: TimeoutPolicy | None = None
     """Instead of the node's: a packet's own."""
     cached: bool = False
