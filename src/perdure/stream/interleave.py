@@ -34,21 +34,25 @@ def _channel(router: EventRouter, name: str) -> StreamChannel[Any]:
     return channel
 
 
-def _merged(router: EventRouter, channels: dict[str, StreamChannel[Any]]) -> Iterator[tuple[str, Any]]:
-    def ready() -> bool:
-        return any(channel.items for channel in open_.values()) or all(c.closed for c in open_.values())
+def _merged(router: EventRouter, taken: dict[str, StreamChannel[Any]]) -> Iterator[tuple[str, Any]]:
+    channels = list(taken.items())
 
-    open_ = dict(channels)
-    while open_:
-        ended = [name for name, channel in open_.items() if channel.closed]
-        waiting = [(channel.items[0][0], name) for name, channel in open_.items() if channel.items]
-        if waiting:
-            _, name = min(waiting)
-            yield name, open_[name].items.popleft()[1]
+    def ready() -> bool:
+        return any(channel.items or channel.closed for _, channel in channels)
+
+    while channels:
+        ended = [pair for pair in channels if pair[1].closed]
+        first, arrived = None, 0
+        for pair in channels:
+            items = pair[1].items
+            if items and (first is None or items[0][0] < arrived):
+                first, arrived = pair, items[0][0]
+        if first is not None:
+            yield first[0], first[1].items.popleft()[1]
             continue
-        for name in ended:
-            error = open_.pop(name).error
-            if error is not None:
-                raise error
-        if open_ and not ended and not router.pull(ready) and not ready():
+        for pair in ended:
+            if pair[1].error is not None:
+                raise pair[1].error
+            channels.remove(pair)
+        if not ended and not router.pull(ready) and not ready():
             return

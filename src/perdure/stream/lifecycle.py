@@ -64,6 +64,7 @@ class NestedRunsTransformer(StreamTransformer):
     """
 
     native: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...] | None] = ("tasks",)
     required_stream_modes: ClassVar[tuple[str, ...]] = ("tasks",)
 
     def __init__(self, scope: Scope = ()) -> None:

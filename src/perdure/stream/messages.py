@@ -31,6 +31,7 @@ class MessagesTransformer(StreamTransformer):
     """
 
     native: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...] | None] = ("messages",)
     required_stream_modes: ClassVar[tuple[str, ...]] = ("messages",)
 
     def __init__(self, scope: Scope = ()) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from perdure.stream.channel import StreamChannel
 from perdure.stream.protocol import ProtocolEvent, channel_event
@@ -24,6 +24,11 @@ from perdure.stream.transformer import (
 from perdure.stream.turns import AsyncTurn, SyncTurn
 
 logger = logging.getLogger("perdure")
+
+Step: TypeAlias = tuple[
+    Callable[[ProtocolEvent], bool], Callable[[ProtocolEvent], Coroutine[Any, Any, bool]] | None
+]
+"""How a transformer takes an event in sync runs, and, where that differs, in async ones."""
 
 
 class EventRouter:
@@ -69,11 +74,8 @@ class EventRouter:
         made = [factory(scope) for factory in self.factories or ()]
         for transformer in (*_early_first(made), *_early_first(list(transformers or ()))):
             self._register(transformer)
-        self._process = [transformer.process for transformer in self.transformers]
-        self._aprocess = [
-            (transformer.process, transformer.aprocess if overrides_async(transformer) else None)
-            for transformer in self.transformers
-        ]
+        self._steps: dict[str, list[Step]] = {}
+        """Method of an event -> what is called with it."""
 
     # registration -----------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ class EventRouter:
         if self._held:
             self._release()
         kept = True
-        for process in self._process:
+        for process, _ in self._steps.get(event["method"]) or self._steps_for(event["method"]):
             if not process(event):
                 kept = False
         if kept:
@@ -140,11 +142,19 @@ class EventRouter:
         if self._held:
             self._release()
         kept = True
-        for process, aprocess in self._aprocess:
+        for process, aprocess in self._steps.get(event["method"]) or self._steps_for(event["method"]):
             if not (process(event) if aprocess is None else await aprocess(event)):
                 kept = False
         if kept:
             self._log(event)
+
+    def _steps_for(self, method: str) -> list[Step]:
+        steps = self._steps[method] = [
+            (transformer.process, transformer.aprocess if overrides_async(transformer) else None)
+            for transformer in self.transformers
+            if transformer.methods is None or method in transformer.methods
+        ]
+        return steps
 
     def _log(self, event: ProtocolEvent) -> None:
         if self.numbered:
@@ -173,6 +183,7 @@ class EventRouter:
         for channel in channels:
             channel.holds = True
             self._held.append(channel)
+        self.aturn.patient = True
 
     def _release(self) -> None:
         held, self._held = self._held, []

@@ -75,19 +75,22 @@ class SubgraphTransformer(NestedRunsTransformer):
     # events -----------------------------------------------------------------------------
 
     def process(self, event: ProtocolEvent) -> bool:
-        for act in self._acts(event):
-            act.do()
-        return event["method"] != "tasks"
+        is_task = event["method"] == "tasks"
+        if is_task or len(event["params"]["namespace"]) > self._depth:
+            for act in self._acts(event):
+                act.do()
+        return not is_task
 
     async def aprocess(self, event: ProtocolEvent) -> bool:
-        for act in self._acts(event):
-            await act.ado()
-        return event["method"] != "tasks"
+        is_task = event["method"] == "tasks"
+        if is_task or len(event["params"]["namespace"]) > self._depth:
+            for act in self._acts(event):
+                await act.ado()
+        return not is_task
 
     def _acts(self, event: ProtocolEvent) -> Iterator[Act]:
-        is_task = event["method"] == "tasks"
         namespace = event["params"]["namespace"]
-        if is_task:
+        if event["method"] == "tasks":
             for nested, end in list(self.follow(event)):
                 if end is None:
                     yield from self._open_child(nested)

@@ -31,7 +31,7 @@ class Row:
     name: str
     depth: int
     began: float
-    """Seconds since the run began."""
+    """Seconds since the first task began."""
     status: Status = "running"
     ended: float | None = None
     note: str = ""
@@ -161,6 +161,7 @@ class TimelineTransformer(StreamTransformer):
     `transformers=[lambda scope: TimelineTransformer(scope, file=f)]`.
     """
 
+    methods: ClassVar[tuple[str, ...] | None] = ("tasks",)
     required_stream_modes: ClassVar[tuple[str, ...]] = ("tasks",)
 
     def __init__(

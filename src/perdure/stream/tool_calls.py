@@ -43,6 +43,7 @@ class ToolCallTransformer(StreamTransformer):
     """Projects the calls of tools by the run's own nodes and tasks."""
 
     native: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...] | None] = ("tools",)
     required_stream_modes: ClassVar[tuple[str, ...]] = ("tools",)
 
     def __init__(self, scope: Scope = ()) -> None:

@@ -35,8 +35,17 @@ class StreamTransformer(ABC):
     """Modes that the run must be asked for."""
     before_builtins: ClassVar[bool] = False
     """Sees events before the built-in projections do, and may change them."""
+    methods: ClassVar[tuple[str, ...] | None] = None
+    """Methods of the events that `process` looks at; None for all. A class that overrides
+    `process` looks at all unless it says otherwise."""
     native: ClassVar[bool] = False
     """The projections are attributes of the run, not only entries of `run.extensions`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        overrides = "process" in cls.__dict__ or "aprocess" in cls.__dict__
+        if overrides and "methods" not in cls.__dict__:
+            cls.methods = None
 
     def __init__(self, scope: Scope = ()) -> None:
         self.scope = scope

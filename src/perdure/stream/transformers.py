@@ -35,39 +35,39 @@ class ValuesTransformer(ModeTransformer):
     """`run.values`: the state after each superstep, or an entrypoint's value."""
 
     mode = "values"
-    required_stream_modes = ("values",)
+    methods = required_stream_modes = ("values",)
 
 
 class UpdatesTransformer(ModeTransformer):
     """`run.updates`: what each task wrote, under its name."""
 
     mode = "updates"
-    required_stream_modes = ("updates",)
+    methods = required_stream_modes = ("updates",)
 
 
 class CustomTransformer(ModeTransformer):
     """`run.custom`: what user code gave to its stream writer."""
 
     mode = "custom"
-    required_stream_modes = ("custom",)
+    methods = required_stream_modes = ("custom",)
 
 
 class CheckpointsTransformer(ModeTransformer):
     """`run.checkpoints`: the checkpoints that were saved."""
 
     mode = "checkpoints"
-    required_stream_modes = ("checkpoints",)
+    methods = required_stream_modes = ("checkpoints",)
 
 
 class DebugTransformer(ModeTransformer):
     """`run.debug`: checkpoints and tasks with their step and time."""
 
     mode = "debug"
-    required_stream_modes = ("debug",)
+    methods = required_stream_modes = ("debug",)
 
 
 class TasksTransformer(ModeTransformer):
     """`run.tasks`: every task as it starts and as it ends."""
 
     mode = "tasks"
-    required_stream_modes = ("tasks",)
+    methods = required_stream_modes = ("tasks",)

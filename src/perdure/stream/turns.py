@@ -22,9 +22,12 @@ class SyncTurn:
 
     def __init__(self) -> None:
         self.pump: Callable[[], bool] | None = None
-        self._changed = threading.Condition(threading.Lock())
+        self._busy = threading.Lock()
+        """Held by the thread whose turn it is."""
         self._puller: int | None = None
-        self._pulls = 0
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting = 0
+        self._turns = 0
 
     def take(self, ready: Ready | None = None) -> bool:
         """Pulls one event, or waits while another thread does. False when the run has ended.
@@ -32,21 +35,18 @@ class SyncTurn:
         Raises:
             RuntimeError: The code that is called to deliver an event asks for the next one.
         """
-        me = threading.get_ident()
-        with self._changed:
-            if self._puller == me:
+        if not self._busy.acquire(blocking=False):
+            if self._puller == threading.get_ident():
                 raise RuntimeError(
                     "this run is waiting for the code that reads from it: a transformer, or a node run in "
                     "place, cannot pull the next event"
                 )
-            if self._puller is not None:
-                pulls = self._pulls
-                self._changed.wait_for(lambda: self._pulls != pulls)
+            if not self._wait():
                 return True
+        try:
             if ready is not None and ready():
                 return True
-            self._puller = me
-        try:
+            self._puller = threading.get_ident()
             return self.pump is not None and self.pump()
         finally:
             self._pass_on()
@@ -54,28 +54,42 @@ class SyncTurn:
     def alone(self, action: Callable[[], None]) -> bool:
         """Carries out an action while nobody pulls, after the event that is being pulled. False
         when it is this thread that pulls: then nothing is done."""
-        me = threading.get_ident()
-        with self._changed:
-            if self._puller == me:
-                return False
-            self._changed.wait_for(lambda: self._puller is None)
-            self._puller = me
+        if self._puller == threading.get_ident():
+            return False
+        self._busy.acquire()
+        self._puller = threading.get_ident()
         try:
             action()
         finally:
             self._pass_on()
         return True
 
-    def _pass_on(self) -> None:
+    def _wait(self) -> bool:
+        """Waits until another's turn has passed. True when the turn was free by then, and taken."""
         with self._changed:
-            self._puller = None
-            self._pulls += 1
-            self._changed.notify_all()
+            self._waiting += 1
+            try:
+                # Whoever frees the turn from here on sees that somebody waits.
+                if self._busy.acquire(blocking=False):
+                    return True
+                turns = self._turns
+                self._changed.wait_for(lambda: self._turns != turns)
+                return False
+            finally:
+                self._waiting -= 1
+
+    def _pass_on(self) -> None:
+        self._puller = None
+        self._busy.release()
+        if self._waiting:
+            with self._changed:
+                self._turns += 1
+                self._changed.notify_all()
 
 
-_TURNS = 3
-"""Passes of the event loop that a consumer gets to take up what it waited for, before the run
-goes on for others: enough to start tasks of its own with gather."""
+_PASSES = 3
+"""Passes of the event loop that a consumer gets who has been given something to subscribe to,
+before the run goes on for others: enough to start tasks of its own with gather."""
 
 
 class AsyncTurn:
@@ -89,9 +103,12 @@ class AsyncTurn:
         """Called when the last consumer was cancelled while it waited."""
         self._waiters: dict[asyncio.Future[bool], Ready | None] = {}
         self._flight: asyncio.Task[None] | None = None
+        self.patient = False
+        """What comes next is something to subscribe to, which takes a consumer a moment."""
         self._woken = False
         """Somebody was let go on since the last event."""
         self._readers: dict[int, weakref.ref[Any]] = {}
+        self._dropping: asyncio.Future[None] | None = None
 
     async def take(self, ready: Ready | None = None, reader: object = None) -> bool:
         """Waits until `ready()`, or, without it, for one event. False when the run has ended.
@@ -124,20 +141,30 @@ class AsyncTurn:
         """Pulls events as long as somebody waits for one."""
         more = False
         try:
-            while self._waiters:
+            while self._waiters or await self._asked_again():
+                more, self._woken = False, False
                 assert self.pump is not None
-                self._woken = False
                 more = await self.pump()
                 if not more:
                     break
                 self.wake(stepped=True)
                 if self._woken and self._waiters:
-                    for _ in range(_TURNS):
-                        await asyncio.sleep(0)
+                    await self._let_go_on()
         finally:
             self._flight = None
             if not more:
                 self._release()
+
+    async def _let_go_on(self) -> None:
+        """Gives those who got something a chance to take it up, before more comes for others."""
+        passes, self.patient = _PASSES if self.patient else 1, False
+        for _ in range(passes):
+            await asyncio.sleep(0)
+
+    async def _asked_again(self) -> bool:
+        """Lets those who got what they waited for ask for more, which is cheaper than a new task."""
+        await asyncio.sleep(0)
+        return bool(self._waiters)
 
     def wake(self, *, stepped: bool = False) -> None:
         """Lets those go on whose item has come; after a step also those who wait for any event."""
@@ -174,9 +201,13 @@ class AsyncTurn:
 
     def _gone(self, key: int) -> None:
         self._readers.pop(key, None)
-        flight = self._flight
-        if flight is not None and not self._readers and not self._waiters:
-            flight.get_loop().call_soon_threadsafe(flight.cancel)
+        if self._flight is not None and not self._readers:
+            self._flight.get_loop().call_soon_threadsafe(self._drop)
+
+    def _drop(self) -> None:
+        """Stops a run that goes on for nobody: its last reader was thrown away."""
+        if self._flight is not None and not self._readers and not self._waiters:
+            self._dropping = asyncio.ensure_future(self._abandon())
 
     # stopping ---------------------------------------------------------------------------
 
