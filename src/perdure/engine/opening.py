@@ -47,6 +47,7 @@ from perdure.slotted import field, slotted
 from perdure.types import Command, Interrupt
 from perdure.typing import MISSING
 
+_TRIGGER = "branch:to:"
 _SPECIAL = frozenset((ERROR, INTERRUPT, RESUME, SCHEDULED, NO_WRITES, ERROR_SOURCE))
 
 
@@ -258,6 +259,8 @@ def _go_on(
         )
     r.stop = r.step + r.options.recursion_limit
     r.tasks = _planned(r)
+    if not r.tasks:
+        _refuse_lost_nodes(r)
     restore_tasks(r.program, r.tasks, pending)
     if fresh:
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [*null, *fresh]))
@@ -267,6 +270,16 @@ def _go_on(
     r.ledger = Ledger.read(pending, infos, lambda asked: not (r.reruns or r.answers.answer_any(asked)))
     _leave_paused(r)
     return opening
+
+
+def _refuse_lost_nodes(r: Run) -> None:
+    """A thread that waits for a node which a deploy has removed is not finished."""
+    lost = [key.removeprefix(_TRIGGER) for key in r.carried if key.startswith(_TRIGGER)]
+    if lost:
+        raise InvalidUpdateError(
+            f"thread {r.thread_id!r} waits for node {lost[0]!r}, which this workflow does not have; put it back, "
+            "or say where to go on with update_state(config, values, as_node=...)"
+        )
 
 
 def _fork(r: Run, opening: Opening) -> None:
