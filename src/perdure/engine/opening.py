@@ -277,8 +277,8 @@ def _refuse_lost_nodes(r: Run) -> None:
     lost = [key.removeprefix(_TRIGGER) for key in r.carried if key.startswith(_TRIGGER)]
     if lost:
         raise InvalidUpdateError(
-            f"thread {r.thread_id!r} waits for node {lost[0]!r}, which this workflow does not have; put it back, "
-            "or say where to go on with update_state(config, values, as_node=...)"
+            f"thread {r.thread_id!r} waits for node {lost[0]!r}, which this workflow does not have; put it "
+            "back, or say where to go on with update_state(config, values, as_node=...)"
         )
 
 
