@@ -350,3 +350,11 @@ def test_a_forked_child_opens_the_file_anew(path: Path) -> None:
     """After fork() the child has connections of its own; what it cannot have it says."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(HERE.parent)])}
     subprocess.run([sys.executable, "-c", FORK, path], env=environment, check=True, timeout=DEADLINE)
+
+
+def test_a_fork_in_the_middle_of_other_work_hangs_no_child(path: Path) -> None:
+    """Children that were forked while threads stored and read use the file at once."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = [sys.executable, "-W", "ignore", HERE / "forking.py", path]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.stdout == f"{[0] * 12} 1\n", done.stderr

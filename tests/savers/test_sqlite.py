@@ -143,6 +143,19 @@ def test_a_connection_of_one_thread_is_explained(path: Path) -> None:
             asyncio.run(saver.aget(config()))
 
 
+def test_a_connection_in_the_middle_of_a_statement_is_explained(path: Path) -> None:
+    """A connection whose rows are still being read gives an error with the way out."""
+    with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+        connection.executescript("CREATE TABLE mine (x); INSERT INTO mine VALUES (1), (2)")
+        rows = connection.execute("SELECT x FROM mine")
+        saver = SqliteSaver(connection)
+        with pytest.raises(StoreFormatError, match="fetch all rows of its open cursors"):
+            put(saver, a=1)
+        assert rows.fetchall() == [(1,), (2,)]
+        put(saver, a=1)
+        assert held(saver) == {"a": 1}
+
+
 def test_a_closed_connection_is_explained(path: Path) -> None:
     """A connection that the program closed gives SaverClosedError; closing the saver is no error."""
     connection = sqlite3.connect(path, check_same_thread=False)

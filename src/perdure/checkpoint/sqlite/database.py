@@ -7,10 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeAlias
 
 from perdure.checkpoint import statements as sql
+from perdure.checkpoint.sqlite.forks import PATIENCE, withdraw_on_fork
 from perdure.errors import (
     DatabaseLockedError,
     NewerFormatError,
@@ -47,7 +48,9 @@ class Database:
         self._busy_timeout = busy_timeout
         self._waiting = f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}"
         self._lock = threading.RLock()
-        self._readers_lock = threading.Lock()
+        self._readers_lock = threading.Condition(threading.Lock())
+        self._reading = 0
+        self._withdrawn = False
         self._writer: sqlite3.Connection | None = None
         self._cursor: Cursor | None = None
         self._readers: list[sqlite3.Connection] = []
@@ -56,6 +59,7 @@ class Database:
         self._pid = os.getpid()
         self._in_write = False
         self._inode: int | None = None
+        withdraw_on_fork(self)
 
     @property
     def name(self) -> str:
@@ -89,13 +93,16 @@ class Database:
         """Closes what was opened here."""
         with self._lock, self._readers_lock:
             self._closed = True
-            opened = list(self._readers)
-            if self._writer is not None and self._writer is not self._source:
-                opened.append(self._writer)
-            self._readers.clear()
-            self._writer = self._cursor = None
-            for connection in opened:
-                connection.close()
+            self._close_connections()
+
+    def _close_connections(self) -> None:
+        opened = list(self._readers)
+        if self._writer is not None and self._writer is not self._source:
+            opened.append(self._writer)
+        self._readers.clear()
+        self._writer = self._cursor = None
+        for connection in opened:
+            connection.close()
 
     def __del__(self) -> None:
         # Says itself what would else be a warning about connections left open.
@@ -106,6 +113,28 @@ class Database:
         """Raises SaverClosedError after `close`."""
         if self._closed:
             raise self._closed_error()
+
+    # -- forks
+
+    def withdraw(self, patience: float) -> bool:
+        """Ends what is under way and closes the file, until `resume`: SQLite keeps the locks of a
+        process beside its files, and a child would take its parent's for its own."""
+        if self.forked or not self._lock.acquire(timeout=patience):
+            return False
+        with self._readers_lock:
+            self._withdrawn = True
+            self._readers_lock.wait_for(lambda: self._reading == 0, patience)
+            if not self.shares_one_connection and not self._in_write:
+                with suppress(sqlite3.Error):
+                    self._close_connections()
+        return True
+
+    def resume(self) -> None:
+        """Goes on."""
+        with self._readers_lock:
+            self._withdrawn = False
+            self._readers_lock.notify_all()
+        self._lock.release()
 
     # -- transactions
 
@@ -179,14 +208,15 @@ class Database:
             if not self._prepared:
                 with self._lock:
                     self._open_writer()
-            connection = self._take_reader()
-            try:
-                yield connection.execute("BEGIN")
-            finally:
-                # Also when Ctrl-C struck right after it had begun.
-                if connection.in_transaction:
-                    connection.rollback()
-                self._give_reader(connection)
+            with self._counted():
+                connection = self._take_reader()
+                try:
+                    yield connection.execute("BEGIN")
+                finally:
+                    # Also when Ctrl-C struck right after it had begun.
+                    if connection.in_transaction:
+                        connection.rollback()
+                    self._give_reader(connection)
         except sqlite3.Error as error:
             self._explain(error)
 
@@ -207,6 +237,19 @@ class Database:
                 return
         connection.close()
 
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts a reader; a fork waits for those under way, and lets no new ones begin."""
+        with self._readers_lock:
+            self._readers_lock.wait_for(lambda: not self._withdrawn, PATIENCE)
+            self._reading += 1
+        try:
+            yield
+        finally:
+            with self._readers_lock:
+                self._reading -= 1
+                self._readers_lock.notify_all()
+
     # -- opening
 
     def _open_writer(self) -> Cursor:
@@ -226,7 +269,8 @@ class Database:
                     connection.close()
                 raise
             self._prepared = True
-            self._inode = None if connection is self._source else _inode(self.name)
+            if self._inode is None and connection is not self._source:
+                self._inode = _inode(self.name)
         return self._cursor
 
     def check_file(self) -> None:
@@ -327,6 +371,11 @@ class Database:
             ) from error
         if code == sqlite3.SQLITE_CORRUPT:
             raise StoreFormatError(f"{self.name} is damaged ({text}): restore a copy") from error
+        if "a transaction" in text and not isinstance(self._source, str):
+            raise StoreFormatError(
+                f"{self.name} is in the middle of a statement ({text}): fetch all rows of its open cursors, "
+                "or close them, before a saver uses it"
+            ) from error
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
             raise SaverClosedError(f"{self.name} is closed: open a new one and make a new saver") from error
         if isinstance(error, sqlite3.ProgrammingError) and "thread" in text:
