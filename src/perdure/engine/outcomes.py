@@ -88,9 +88,10 @@ def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
         outcome = Paused(tuple(frame.questions))
     elif type(outcome) is Value:
         warn_unclaimed(frame)
-    undelivered = drop_undelivered(frame)
-    if type(outcome) is Value:
-        frame.run.ledger.dropped.difference_update(undelivered)
+    if frame.unheard:
+        undelivered = drop_undelivered(frame)
+        if type(outcome) is Value:
+            frame.run.ledger.dropped.difference_update(undelivered)
     return outcome
 
 

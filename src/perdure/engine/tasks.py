@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
@@ -122,8 +123,13 @@ def uuid_of(hexdigest: str) -> str:
 
 def task_id(checkpoint_id: str, ns: str, step: int, name: str, kind: str, *parts: str) -> str:
     """Id of a node's task: the same in every process that plans the same superstep."""
-    raw = bytes.fromhex(checkpoint_id.replace("-", ""))
-    return uuid_of(xxh3_128_hexdigest(raw + "".join((ns, str(step), name, kind, *parts)).encode()))
+    text = "".join((ns, str(step), name, kind, *parts))
+    return uuid_of(xxh3_128_hexdigest(_raw(checkpoint_id) + text.encode()))
+
+
+@lru_cache(maxsize=32)
+def _raw(uuid: str) -> bytes:
+    return bytes.fromhex(uuid.replace("-", ""))
 
 
 def path_text(path: Any) -> str:
