@@ -29,19 +29,19 @@ class Source(Protocol):
         """Makes the run go on by one event, unless `ready()`. False when it has ended."""
         ...
 
-    async def apull(self, ready: Callable[[], bool] | None = None, reader: object = None) -> bool:
+    async def apull(self, ready: Callable[[], bool] | None = None, reader: Any = None) -> bool:
         """Makes the run go on until `ready()`. False when it has ended."""
         ...
 
-    def wake(self) -> None:
-        """Lets async consumers that wait look again."""
+    def wake(self, waiters: list[Any]) -> None:
+        """Lets async consumers go on."""
         ...
 
-    def reading(self, reader: object) -> None:
+    def reading(self, reader: Any) -> None:
         """An async consumer has come."""
         ...
 
-    def done_reading(self, reader: object) -> None:
+    def done_reading(self, reader: Any) -> None:
         """An async consumer has left."""
         ...
 
@@ -65,6 +65,8 @@ class StreamChannel(Generic[T]):
         self.closed = False
         self.error: BaseException | None = None
         self.subscribed = False
+        self.waiters: list[Any] = []
+        """Futures of async consumers that found it empty."""
         self.holds = False
         """Items are kept even though nobody has subscribed yet."""
         self.forward: Callable[[T], None] | None = None
@@ -84,8 +86,8 @@ class StreamChannel(Generic[T]):
                 raise RuntimeError("Cannot push to a closed StreamChannel")
             source = self._source
             self.items.append((source.stamp() if source is not None else 0, item))
-            if source is not None:
-                source.wake()
+            if self.waiters and source is not None:
+                source.wake(self.waiters)
         if self.forward is not None:
             self.forward(item)
 
@@ -102,8 +104,8 @@ class StreamChannel(Generic[T]):
             return
         self.error = error
         self.closed = True
-        if self._source is not None:
-            self._source.wake()
+        if self.waiters and self._source is not None:
+            self._source.wake(self.waiters)
 
     # consumers --------------------------------------------------------------------------
 

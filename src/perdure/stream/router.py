@@ -21,7 +21,7 @@ from perdure.stream.transformer import (
     needs_async,
     overrides_async,
 )
-from perdure.stream.turns import AsyncTurn, SyncTurn
+from perdure.stream.turns import AsyncTurn, Reader, SyncTurn, Waiter
 
 logger = logging.getLogger("perdure")
 
@@ -257,7 +257,7 @@ class EventRouter:
                 channel.close()
             else:
                 channel.fail(error)
-        self.wake()
+        self.aturn.look()
 
     async def _scheduled_errors(self) -> list[BaseException]:
         errors: list[BaseException] = []
@@ -302,20 +302,19 @@ class EventRouter:
         """Makes a sync run go on by one event, unless `ready()`. False when it has ended."""
         return self.turn.take(ready)
 
-    async def apull(self, ready: Callable[[], bool] | None = None, reader: object = None) -> bool:
+    async def apull(self, ready: Callable[[], bool] | None = None, reader: Reader | None = None) -> bool:
         """Makes an async run go on until `ready()`. False when it has ended."""
         return await self.aturn.take(ready, reader)
 
-    def wake(self) -> None:
-        """Lets async consumers that wait look again."""
-        if self.is_async:
-            self.aturn.wake()
+    def wake(self, waiters: list[Waiter]) -> None:
+        """Lets async consumers of a channel go on."""
+        self.aturn.wake(waiters)
 
-    def reading(self, reader: object) -> None:
+    def reading(self, reader: Reader) -> None:
         """An async consumer has come."""
         self.aturn.come(reader)
 
-    def done_reading(self, reader: object) -> None:
+    def done_reading(self, reader: Reader) -> None:
         """An async consumer has left."""
         self.aturn.leave(reader)
 

@@ -12,9 +12,23 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
-Ready = Callable[[], bool]
+Ready: TypeAlias = Callable[[], bool]
+Waiter: TypeAlias = "asyncio.Future[bool]"
+
+
+class Waited(Protocol):
+    """What async consumers wait for: a channel."""
+
+    waiters: list[Waiter]
+
+
+class Reader(Protocol):
+    """An async consumer of a channel."""
+
+    @property
+    def channel(self) -> Waited: ...
 
 
 class SyncTurn:
@@ -101,7 +115,10 @@ class AsyncTurn:
         """In which the run goes on, whoever asks."""
         self.on_abandoned: Callable[[], Awaitable[None]] | None = None
         """Called when the last consumer was cancelled while it waited."""
-        self._waiters: dict[asyncio.Future[bool], Ready | None] = {}
+        self._waiters: set[Waiter] = set()
+        self._watching: dict[Waiter, Ready | None] = {}
+        """Those of them that look at each event whether it is what they wait for; the others
+        wait for a channel."""
         self._flight: asyncio.Task[None] | None = None
         self.patient = False
         """What comes next is something to subscribe to, which takes a consumer a moment."""
@@ -110,27 +127,34 @@ class AsyncTurn:
         self._readers: dict[int, weakref.ref[Any]] = {}
         self._dropping: asyncio.Future[None] | None = None
 
-    async def take(self, ready: Ready | None = None, reader: object = None) -> bool:
+    async def take(self, ready: Ready | None = None, reader: Reader | None = None) -> bool:
         """Waits until `ready()`, or, without it, for one event. False when the run has ended.
 
         A consumer that is cancelled leaves the run to the others; when it was the last one, the
         run is stopped.
+
+        Args:
+            reader: Reads a channel, which wakes it.
         """
         if ready is not None and ready():
             return True
         if self.pump is None:
             return False
-        if reader is not None:
-            self.come(reader)
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        self._waiters[waiter] = ready
+        waiter: Waiter = loop.create_future()
+        self._waiters.add(waiter)
+        if reader is None:
+            self._watching[waiter] = ready
+        else:
+            self.come(reader)
+            reader.channel.waiters.append(waiter)
         if self._flight is None:
             self._flight = loop.create_task(self._fly(), context=self.context)
         try:
             return await waiter
         except asyncio.CancelledError:
-            self._waiters.pop(waiter, None)
+            self._waiters.discard(waiter)
+            self._watching.pop(waiter, None)
             if reader is not None:
                 self.leave(reader)
             if not self._waiters and not self._readers:
@@ -147,7 +171,7 @@ class AsyncTurn:
                 more = await self.pump()
                 if not more:
                     break
-                self.wake(stepped=True)
+                self.look(stepped=True)
                 if self._woken and self._waiters:
                     await self._let_go_on()
         finally:
@@ -166,36 +190,42 @@ class AsyncTurn:
         await asyncio.sleep(0)
         return bool(self._waiters)
 
-    def wake(self, *, stepped: bool = False) -> None:
-        """Lets those go on whose item has come; after a step also those who wait for any event."""
-        if not self._waiters:
-            return
-        done = [
-            waiter
-            for waiter, ready in self._waiters.items()
-            if (stepped if ready is None else ready())
-        ]
-        for waiter in done:
-            del self._waiters[waiter]
-            if not waiter.done():
-                waiter.set_result(True)
-        self._woken = self._woken or bool(done)
+    def wake(self, waiters: list[Waiter]) -> None:
+        """Lets those go on who wait for a channel that has something now."""
+        for waiter in waiters:
+            self._let_go(waiter)
+        waiters.clear()
+
+    def look(self, *, stepped: bool = False) -> None:
+        """Lets those go on who find what they wait for; after a step also those who wait for any."""
+        watching = self._watching.items()
+        found = [waiter for waiter, ready in watching if (stepped if ready is None else ready())]
+        for waiter in found:
+            del self._watching[waiter]
+            self._let_go(waiter)
+
+    def _let_go(self, waiter: Waiter) -> None:
+        self._waiters.discard(waiter)
+        if not waiter.done():
+            waiter.set_result(True)
+            self._woken = True
 
     def _release(self) -> None:
-        waiters, self._waiters = self._waiters, {}
+        waiters, self._waiters = self._waiters, set()
+        self._watching.clear()
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(False)
 
     # consumers --------------------------------------------------------------------------
 
-    def come(self, reader: object) -> None:
+    def come(self, reader: Reader) -> None:
         """A consumer reads, and is expected to go on reading."""
         key = id(reader)
         if key not in self._readers:
             self._readers[key] = weakref.ref(reader, lambda _: self._gone(key))
 
-    def leave(self, reader: object) -> None:
+    def leave(self, reader: Reader) -> None:
         """A consumer does not read on."""
         self._readers.pop(id(reader), None)
 
