@@ -34,6 +34,8 @@ class SyncDriver(Carrier):
         self.works: list[TaskWork] = []
         self.running = 0
         self.ended: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self.told = False
+        """It is known already that there are events."""
         self.leaving = False
 
     def drive(self) -> Iterator[Event]:
@@ -67,7 +69,9 @@ class SyncDriver(Carrier):
             yield self.sink.queue.popleft()
 
     def _notify(self) -> None:
-        self.ended.put(None)
+        if not self.told:
+            self.told = True
+            self.ended.put(None)
 
     # effects ----------------------------------------------------------------------------
 
@@ -102,6 +106,7 @@ class SyncDriver(Carrier):
         self.sink.notify = self._notify
         try:
             while True:
+                self.told = False
                 yield from self._events()
                 done = self._take(effect.deadline)
                 if done is not None:
