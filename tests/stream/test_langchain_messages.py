@@ -10,11 +10,12 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 
 from perdure.checkpoint.memory import InMemorySaver
 from perdure.func import entrypoint, task
 from perdure.graph import START, MessagesState, StateGraph
-from perdure.stream import StreamTransformer
+from perdure.stream import StreamTransformer, ToolCallTransformer
 from perdure.types import Command, interrupt
 
 pytestmark = pytest.mark.langchain
@@ -233,3 +234,21 @@ def test_a_runnable_around_a_model(runs):
     chain = RunnableLambda(lambda x: x) | llm
     run = runs.open(graph(node=lambda s: {"messages": [chain.invoke("hi")]}), GIVEN)
     assert [list(m.text) for m in run.messages] == [["one", " ", "two"]]
+
+
+def test_tools_in_a_run(runs):
+    """A tool that a node calls is a call in `tool_calls`, with its output."""
+
+    @tool
+    def search(query: str) -> str:
+        """Looks something up."""
+        return f"about {query}"
+
+    def node(state):
+        search.invoke({"type": "tool_call", "id": "c1", "name": "search", "args": {"query": "cats"}})
+
+    run = runs.open(graph(node=node), GIVEN, transformers=[ToolCallTransformer])
+    calls = list(run.tool_calls)
+    assert [(c.tool_call_id, c.tool_name, c.output, c.completed) for c in calls] == [
+        ("c1", "search", "about cats", True)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypedDict
 
 import pytest
@@ -426,3 +427,29 @@ def test_a_question_inside_a_nested_run_pauses_the_outer_one(runs, chain):
     run = runs.open(workflow, GIVEN, T)
     assert [question.value for question in run.interrupts] == ["?"]
     assert runs.open(workflow, Command(resume=5), T).output == {"a": ["0"], "b": 5}
+
+
+def test_async_runs_inside_nodes_and_tasks(chain):
+    """An async node, and an async task, that open runs see those runs' own values."""
+    inner = chain(("n", lambda s: {"b": 1}))
+
+    async def values():
+        run = await inner.astream_events({"a": []}, version="v3")
+        return [value.get("b") async for value in run.values], (await run.output())["b"]
+
+    @task
+    async def work():
+        return await values()
+
+    @entrypoint()
+    async def flow(x):
+        return [await values(), await values(), await work()]
+
+    async def main():
+        run = await flow.astream_events(1, version="v3")
+        names = [handle.status async for handle in run.subgraphs]
+        return names, await run.output()
+
+    names, output = asyncio.run(main())
+    assert output == [([None, 1], 1)] * 3
+    assert names == ["started"] * 3

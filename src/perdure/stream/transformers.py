@@ -5,8 +5,28 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from perdure.stream.channel import StreamChannel
+from perdure.stream.lifecycle import LifecyclePayload, LifecycleTransformer, SubgraphStatus
+from perdure.stream.messages import MessagesTransformer
 from perdure.stream.protocol import ProtocolEvent
+from perdure.stream.subgraphs import SubgraphTransformer
 from perdure.stream.transformer import Scope, StreamTransformer
+
+__all__ = [
+    # always there
+    "ValuesTransformer",
+    "MessagesTransformer",
+    "LifecycleTransformer",
+    "SubgraphTransformer",
+    # where they are asked for
+    "UpdatesTransformer",
+    "CustomTransformer",
+    "TasksTransformer",
+    "CheckpointsTransformer",
+    "DebugTransformer",
+    # what they tell
+    "LifecyclePayload",
+    "SubgraphStatus",
+]
 
 
 class ModeTransformer(StreamTransformer):
