@@ -17,8 +17,11 @@ TESTS := $(VENV)/.has-tests
 CHECKS := $(VENV)/.has-checks
 PEER := $(BENCH)/.has-peer
 
-.PHONY: demo test test-slow lint types bench clean
+.PHONY: help demo test test-slow lint types bench clean
 .DEFAULT_GOAL := demo
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*  ## ' Makefile | sed 's/:.*  ## /: /'
 
 demo: $(CORE)  ## an essay is written, killed half-way, resumed, approved
 	@$(RUN) examples/essay/demo.py

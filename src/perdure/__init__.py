@@ -15,6 +15,8 @@ from perdure import doors
 from perdure.version import __version__
 
 if TYPE_CHECKING:
+    from perdure.checkpoint.memory import InMemorySaver
+    from perdure.checkpoint.sqlite import SqliteSaver
     from perdure.errors import GraphDrained, NonDeterminismError, PerdureError, ThreadBusyError
     from perdure.func import entrypoint, task
     from perdure.graph import END, START, MessagesState, StateGraph, add_messages
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = doors.late(
     __name__,
     {
+        "perdure.checkpoint.memory": ("InMemorySaver",),
+        "perdure.checkpoint.sqlite": ("SqliteSaver",),
         "perdure.errors": ("GraphDrained", "NonDeterminismError", "PerdureError", "ThreadBusyError"),
         "perdure.func": ("entrypoint", "task"),
         "perdure.graph": ("END", "START", "MessagesState", "StateGraph", "add_messages"),
@@ -44,6 +48,9 @@ __all__ = [
     "Send",
     "StateGraph",
     "add_messages",
+    # savers
+    "InMemorySaver",
+    "SqliteSaver",
     # pauses and policies
     "Command",
     "Interrupt",

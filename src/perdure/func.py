@@ -203,6 +203,8 @@ def _policies(given: Any, old: Any) -> tuple[RetryPolicy, ...]:
     chosen = given if given is not None else old
     if chosen is None:
         return ()
+    if not isinstance(chosen, Sequence):
+        raise TypeError(f"retry_policy must be a RetryPolicy or a sequence of them, not {chosen!r}")
     return (chosen,) if isinstance(chosen, RetryPolicy) else tuple(chosen)
 
 

@@ -95,6 +95,13 @@ class Answers:
                 target = qid if qid in open_ones else first_ids[qid]
                 self._file(open_ones[target], value, by_id=True)
             return
+        cut = _cut_short(resume, open_ones)
+        if cut is not None:
+            raise UnknownInterruptError(
+                f"{cut!r} is the beginning of the id of an open question; give the whole id",
+                interrupt_ids=(cut,),
+                pending_ids=tuple(open_ones),
+            )
         if not open_ones:
             raise UnknownInterruptError(
                 "no question of this thread is open, so there is nothing to answer; "
@@ -193,6 +200,14 @@ def is_answer_map(resume: Any) -> bool:
         and bool(resume)
         and all(isinstance(key, str) and len(key) == 32 and _HEX.issuperset(key) for key in resume)
     )
+
+
+def _cut_short(resume: Any, open_ones: Iterable[str]) -> str | None:
+    """A key of an answer that is the beginning of an open question's id: hardly meant as a value."""
+    if not isinstance(resume, dict):
+        return None
+    keys = [key for key in resume if isinstance(key, str) and len(key) >= 6]
+    return next((key for key in keys if any(qid.startswith(key) for qid in open_ones)), None)
 
 
 def _unknown(qid: str, answered: bool, open_ones: Mapping[str, Interrupt]) -> str:

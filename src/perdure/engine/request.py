@@ -196,7 +196,7 @@ def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
         raise MissingThreadIdError(
             "Checkpointer requires one or more of the following 'configurable' keys: thread_id, "
             "checkpoint_ns, checkpoint_id; no thread_id was given. Pass config={'configurable': "
-            "{'thread_id': ...}}"
+            "{'thread_id': ...}}" + _misspelt(config)
         )
     if thread_id is None:
         return None
@@ -235,6 +235,13 @@ def _options(setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run |
         max_concurrency=config.get("max_concurrency"),
         step_timeout=setup.step_timeout,
     )
+
+
+def _misspelt(config: Mapping[str, Any]) -> str:
+    """Says which nested keys the caller gave beside the known ones; one may be meant."""
+    nested = ((key, value) for key, value in _address(config).items() if isinstance(value, Mapping))
+    found = [key for key, value in nested if "thread_id" in value]
+    return f"; {found[0]!r} has one, is it misspelt?" if found else ""
 
 
 def _default_durability() -> str:

@@ -47,6 +47,10 @@ def known_keys(config: Mapping[str, Any] | None) -> dict[str, Any]:
     """The config with keys of the caller's own moved to where they belong, `configurable`."""
     if not config:
         return {}
+    if not isinstance(config, Mapping):
+        raise TypeError(
+            f"config must be a dict such as {{'configurable': {{'thread_id': ...}}}}, not {config!r}"
+        )
     known = {key: value for key, value in config.items() if key in _CONFIG_KEYS and value is not None}
     others = {key: value for key, value in config.items() if key not in _CONFIG_KEYS}
     if others:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from perdure.channels import LastValue
 from perdure.constants import END, START
+from perdure.engine.action import is_runnable
 from perdure.graph import nodes as added
 from perdure.graph.branch import BranchSpec
 from perdure.graph.checks import check_breakpoints, check_graph, check_names
@@ -440,6 +441,10 @@ def _named(node: str | NodeAction, action: NodeAction | None) -> tuple[str, Node
         return added.node_name(node), node
     if action is None:
         raise RuntimeError(f"Node {node!r} has no action; give add_node a callable besides the name")
+    if not (callable(action) or isinstance(action, Mapping) or is_runnable(action)):
+        raise TypeError(
+            f"node {node!r}: {action!r} cannot be called; give a function, a Runnable or a compiled graph"
+        )
     return node, action
 
 
