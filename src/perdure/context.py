@@ -56,6 +56,10 @@ class Scope(Protocol):
         """An id that is the same again when this piece of code is replayed."""
         ...
 
+    def holds(self, thread_id: str) -> bool:
+        """Whether the run, or one around it, holds the thread."""
+        ...
+
 
 scope_var: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 
@@ -78,6 +82,12 @@ def current_scope() -> Scope:
             "contextvars.copy_context().run(...)"
         )
     return scope
+
+
+def holds_thread(thread_id: str) -> bool:
+    """Whether the code that calls is part of a run that holds the thread."""
+    scope = scope_var.get()
+    return scope is not None and scope.holds(thread_id)
 
 
 def new_id() -> str:

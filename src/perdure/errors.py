@@ -260,11 +260,13 @@ class GraphDrained(PerdureError):
 class ThreadBusyError(PerdureError):
     """Another run holds the thread."""
 
-    def __init__(self, thread_id: str, holder: str = "another run") -> None:
-        super().__init__(
-            f"thread {thread_id!r} is held by {holder}; "
-            'run again when it has ended, or wait for it with on_busy="wait"'
-        )
+    def __init__(
+        self,
+        thread_id: str,
+        holder: str = "another run",
+        advice: str = 'run again when it has ended, or wait for it with on_busy="wait"',
+    ) -> None:
+        super().__init__(f"thread {thread_id!r} is held by {holder}; {advice}")
         self.thread_id = thread_id
         self.holder = holder
 

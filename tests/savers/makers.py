@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 from perdure.checkpoint.base import Checkpoint, empty_checkpoint
 from perdure.checkpoint.port import Batch, NewCheckpoint, Record
+from perdure.context import Scope, scope_var
 from perdure.ids import new_checkpoint_id
 
 _last: str | None = None
@@ -42,3 +45,23 @@ def first(thread_id: str, epoch: int = 1, **values: Any) -> Batch:
 
 def record(checkpoint_id: str, task_id: str = "task", ns: str = "", **writes: Any) -> Record:
     return Record(ns, checkpoint_id, task_id, list(writes.items()))
+
+
+class _Holding:
+    """What code of a run reaches that holds a thread."""
+
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+
+    def holds(self, thread_id: str) -> bool:
+        return thread_id == self.thread_id
+
+
+@contextmanager
+def holding(thread_id: str) -> Iterator[None]:
+    """As in code of a run that holds the thread."""
+    token = scope_var.set(cast(Scope, _Holding(thread_id)))
+    try:
+        yield
+    finally:
+        scope_var.reset(token)

@@ -10,7 +10,7 @@ import pytest
 from perdure.checkpoint.base import BaseCheckpointSaver
 from perdure.checkpoint.port import Batch, CallInfo, NativeSaver, Record, ThreadChanged
 from perdure.errors import LeaseLostError, ThreadBusyError, UnstorableError
-from savers.makers import checkpoint, config, first, new, record
+from savers.makers import checkpoint, config, first, holding, new, record
 
 LONG = "long enough to lie in a row of its own " * 3
 INFO = CallInfo("caller", "branch", 3, "name", "digest", True, 1.5, 2.5, "ns|x")
@@ -299,7 +299,8 @@ def test_a_run_may_delete_its_own_thread(place: Any) -> None:
     begin = first("t", a=[LONG], b=1)
     store(place, begin)
     at = begin.checkpoint.checkpoint["id"]
-    place.delete_thread("t")
+    with holding("t"):
+        place.delete_thread("t")
     assert place.load("t", "").tuple is None
     store(place, Batch("t", 1, checkpoint=new(2, at, changed={"b"}, a=[LONG], b=2)))
     assert values(place) == {"a": [LONG], "b": 2}

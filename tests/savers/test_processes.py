@@ -20,8 +20,8 @@ import pytest
 from perdure.checkpoint.port import Batch, ThreadChanged
 from perdure.checkpoint.sqlite import SqliteSaver
 from perdure.checkpoint.sqlite.owners import Owner, Process, is_gone, process_start, this_process
-from perdure.errors import LeaseLostError, ThreadBusyError
-from savers.makers import checkpoint, config, first, new
+from perdure.errors import ThreadBusyError
+from savers.makers import checkpoint, config, first, holding, new
 
 HERE = Path(__file__).parent
 DEADLINE = 60.0
@@ -172,14 +172,22 @@ def test_savers_of_one_process_respect_each_other(path: Path, saver: SqliteSaver
         claim(other)
 
 
-def test_deleting_a_thread_takes_it_from_its_run(path: Path, saver: SqliteSaver) -> None:
-    """A thread that somebody else deletes is lost to its run, which cannot bring it back."""
+def test_a_thread_that_is_held_is_not_deleted_elsewhere(path: Path, saver: SqliteSaver) -> None:
+    """Another saver may not delete a thread under a living run, even in code of that run."""
     claim(saver)
     with SqliteSaver(path) as other:
-        other.delete_thread("t")
-        with pytest.raises(LeaseLostError):
-            saver.submit(Batch("t", 1, checkpoint=new(2, n=1))).wait()
-        assert other.get_tuple(config()) is None
+        with holding("t"), pytest.raises(ThreadBusyError):
+            other.delete_thread("t")
+        saver.submit(Batch("t", 1, checkpoint=new(2, n=1))).wait()
+        assert len(list(other.list(config()))) == 2
+
+
+def test_a_thread_of_a_dead_process_is_deleted(path: Path, saver: SqliteSaver, holder: Holder) -> None:
+    """Who is gone holds nothing back, and a run of his that came back could not bring it back."""
+    holder.end()
+    saver.delete_thread("t")
+    assert saver.get_tuple(config()) is None
+    assert saver.load("t", "").epoch > holder.epoch
 
 
 def test_pruning_elsewhere_harms_no_run(path: Path, saver: SqliteSaver) -> None:

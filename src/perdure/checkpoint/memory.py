@@ -22,9 +22,16 @@ from perdure.checkpoint.records import (
     needs_lease,
     stood_on,
 )
-from perdure.checkpoint.retention import kept_of, run_ids_in, thread_ids_of
+from perdure.checkpoint.retention import (
+    AFTER_THE_RUN,
+    for_each_free,
+    kept_of,
+    run_ids_in,
+    thread_ids_of,
+)
 from perdure.checkpoint.rows import CheckpointRow, RecordRow
 from perdure.checkpoint.shelf import Shelf, referred
+from perdure.context import holds_thread
 from perdure.errors import LeaseLostError, ThreadBusyError
 from perdure.slotted import field, slotted
 
@@ -243,10 +250,17 @@ class InMemorySaver(OwnSaver):
         with self._lock:
             self._delete(str(thread_id))
 
+    def _check_free(self, thread_id: str, thread: _Thread) -> None:
+        """Raises ThreadBusyError while a run other than the caller's holds the thread."""
+        if thread.held and not holds_thread(thread_id):
+            raise ThreadBusyError(thread_id, "a run", AFTER_THE_RUN)
+
     def _delete(self, thread_id: str) -> None:
-        thread = self._store.threads.pop(thread_id, None)
+        thread = self._store.threads.get(thread_id)
         if thread is None:
             return
+        self._check_free(thread_id, thread)
+        del self._store.threads[thread_id]
         self._known.forget_thread(thread_id)
         if thread.held:
             # A run that deletes its own thread goes on with it.
@@ -258,17 +272,25 @@ class InMemorySaver(OwnSaver):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         wanted = run_ids_in(run_ids)
         with self._lock:
-            for thread_id, thread in list(self._store.threads.items()):
-                for line in thread.lines.values():
-                    gone = {
-                        id
-                        for id, row in line.checkpoints.items()
-                        if metadata_of(row, self._wire).get("run_id") in wanted
-                    }
-                    if gone:
-                        line.keep(line.checkpoints.keys() - gone)
-                        self._known.forget_thread(thread_id)
-                        thread.sweep()
+            for_each_free(list(self._store.threads), lambda name: self._delete_runs(name, wanted))
+
+    def _delete_runs(self, thread_id: str, run_ids: frozenset[str]) -> None:
+        thread = self._store.threads[thread_id]
+        kept = {
+            ns: {
+                id
+                for id, row in line.checkpoints.items()
+                if metadata_of(row, self._wire).get("run_id") not in run_ids
+            }
+            for ns, line in thread.lines.items()
+        }
+        if all(len(kept[ns]) == len(line.checkpoints) for ns, line in thread.lines.items()):
+            return
+        self._check_free(thread_id, thread)
+        for ns, line in thread.lines.items():
+            line.keep(kept[ns] | (line.records.keys() - line.checkpoints.keys()))
+        self._known.forget_thread(thread_id)
+        thread.sweep()
 
     @override
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -294,14 +316,16 @@ class InMemorySaver(OwnSaver):
     ) -> None:
         names = thread_ids_of(thread_ids, strategy)
         with self._lock:
-            for thread_id in names:
-                if strategy == "delete":
-                    self._delete(thread_id)
-                elif (thread := self._store.threads.get(thread_id)) is not None:
-                    for line in thread.lines.values():
-                        line.keep(kept_of(line.checkpoints, line.head, self._wire))
-                    self._known.forget_thread(thread_id)
-                    thread.sweep()
+            for_each_free(names, self._delete if strategy == "delete" else self._keep_latest)
+
+    def _keep_latest(self, thread_id: str) -> None:
+        thread = self._store.threads.get(thread_id)
+        if thread is None:
+            return
+        for line in thread.lines.values():
+            line.keep(kept_of(line.checkpoints, line.head, self._wire))
+        self._known.forget_thread(thread_id)
+        thread.sweep()
 
     # -- life
 

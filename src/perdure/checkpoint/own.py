@@ -73,7 +73,13 @@ class Browse:
 
 
 class OwnSaver(BaseCheckpointSaver[int]):
-    """Base of the savers that keep rows; a place fulfils the few methods with an underscore."""
+    """Base of the savers that keep rows; a place fulfils the few methods with an underscore.
+
+    The methods that remove something from a thread (`delete_thread`, `delete_for_runs`,
+    `copy_thread` for its target, `prune` with `"delete"`) raise ThreadBusyError while a run holds
+    it, and leave it as it is, unless the run's own code calls them. Of several threads those that
+    are free are done first.
+    """
 
     def __init__(self, *, serde: Any = None) -> None:
         super().__init__(serde=serde)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perdure.checkpoint.records import metadata_of, read_body
 from perdure.checkpoint.rows import CheckpointRow
 from perdure.checkpoint.wire import Wire
+from perdure.errors import ThreadBusyError
 
-__all__ = ["kept_of", "run_ids_in", "thread_ids_of"]
+__all__ = ["AFTER_THE_RUN", "for_each_free", "kept_of", "run_ids_in", "thread_ids_of"]
+
+AFTER_THE_RUN = "nothing of it was removed: try again when that has ended, or end it first"
 
 
 def kept_of(checkpoints: Mapping[str, CheckpointRow], head: CheckpointRow | None, wire: Wire) -> set[str]:
@@ -42,3 +45,15 @@ def run_ids_in(run_ids: Sequence[str]) -> frozenset[str]:
     if isinstance(run_ids, str):
         raise TypeError(f"run_ids is the text {run_ids!r}; give a list of run ids")
     return frozenset(str(run_id) for run_id in run_ids)
+
+
+def for_each_free(thread_ids: Iterable[str], change: Callable[[str], None]) -> None:
+    """Makes a change to each thread; then raises ThreadBusyError if some refused it."""
+    busy: ThreadBusyError | None = None
+    for thread_id in thread_ids:
+        try:
+            change(thread_id)
+        except ThreadBusyError as error:
+            busy = busy or error
+    if busy is not None:
+        raise busy

@@ -9,6 +9,7 @@ another line than its own makes one for that line.
 from __future__ import annotations
 
 import logging
+import reprlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ from perdure.engine.tasks import (
     path_text,
     uuid_of,
 )
-from perdure.errors import CancelSignal, ContextError, DrainSignal, GraphInterrupt
+from perdure.errors import CancelSignal, ContextError, DrainSignal, GraphInterrupt, NonDeterminismError
 from perdure.runtime import ExecutionInfo, Runtime
 from perdure.slotted import slotted
 from perdure.types import Interrupt
@@ -344,7 +345,11 @@ class Scope:
         scope = self.here()
         scope.check_open()
         frame, run = scope.frame, scope.frame.run
-        call, outcome = scope.place(task.action.name, run.digest(task.action, args, kwargs), task.key)
+        try:
+            call, outcome = scope.place(task.action.name, run.digest(task.action, args, kwargs), task.key)
+        except NonDeterminismError as error:
+            error.add_note(f"the call made now: {_shown_call(task.action.name, args, kwargs)}")
+            raise
         if outcome is not None:
             run.tell.call_restored(frame, call, args, kwargs)
             return run.world.known(frame, outcome)
@@ -470,12 +475,28 @@ class Scope:
             frame.ids += 1
         return uuid_of(xxh3_128_hexdigest(f"{frame.id}\0{number}".encode()))
 
+    def holds(self, thread_id: str) -> bool:
+        """Whether the run, or one around it, holds the thread."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            run = frame.run
+            if run.thread_id == thread_id and run.saver is not None and run.hold.held:
+                return True
+            frame = run.parent
+        return False
+
 
 def _forget_cache(frame: Frame | None) -> None:
     """A result that an answer goes into is not cached, nor is that of the code around it."""
     while frame is not None:
         frame.cache = None
         frame = frame.caller if frame.caller is not None else frame.run.parent
+
+
+def _shown_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    given = [reprlib.repr(value) for value in args]
+    given += [f"{key}={reprlib.repr(value)}" for key, value in kwargs.items()]
+    return f"{name}({', '.join(given)})"
 
 
 def _line() -> Any:

@@ -55,6 +55,10 @@ class Outside:
         with _bound(None):
             return context.new_id()
 
+    def holds(self, thread_id: str) -> bool:
+        """No: no run is under way."""
+        return False
+
 
 def _refuse(what: str) -> NoReturn:
     raise ContextError(

@@ -67,28 +67,26 @@ class Leases:
         return thread._replace(owner=None, epoch=thread.epoch + 1) if batch.release else thread
 
     def _claimed(self, cursor: Cursor, batch: Batch, thread: ThreadRow) -> ThreadRow:
-        forsaken = (batch.thread_id, thread.epoch) in self._forsaken
-        holder = None if forsaken else self.holder(cursor, thread)
+        holder = self.holder(cursor, batch.thread_id, thread)
         if holder is not None:
-            name = "another run in this process" if holder.key == self._key else str(holder)
-            raise ThreadBusyError(batch.thread_id, name)
+            raise ThreadBusyError(batch.thread_id, holder)
         if thread.owner is not None:
             raise Abandoned
         if thread.epoch + 1 != batch.epoch:
             raise ThreadChanged
         return thread._replace(epoch=thread.epoch + 1, owner=self._own_key(cursor))
 
-    def holder(self, cursor: Cursor, thread: ThreadRow) -> Owner | None:
-        """The living owner that holds the thread."""
-        if thread.owner is None:
+    def holder(self, cursor: Cursor, thread_id: str, thread: ThreadRow) -> str | None:
+        """What messages call the living run that holds the thread; None where there is none."""
+        if thread.owner is None or (thread_id, thread.epoch) in self._forsaken:
             return None
         row = cursor.execute(sql.READ_OWNER, (thread.owner,)).fetchone()
         if row is None:
             return None
         owner = Owner(*row)
         if owner.key == self._key:
-            return owner
-        return None if is_gone(owner, this_process(), ticks(), time.time()) else owner
+            return "another run in this process"
+        return None if is_gone(owner, this_process(), ticks(), time.time()) else str(owner)
 
     def forsake(self, thread_id: str, epoch: int) -> None:
         """Gives a lease up that could not be freed: nothing keeps it alive any more, and who claims

@@ -73,26 +73,36 @@ def prune(cursor: Cursor, thread_id: str, wire: Wire) -> None:
     sweep(cursor, thread_id, before)
 
 
-def remove_runs(cursor: Cursor, run_ids: frozenset[str], wire: Wire) -> list[str]:
-    """Removes the checkpoints of some runs; returns the threads that had any."""
-    touched: list[str] = []
-    for (thread_id,) in cursor.execute(sql.ALL_THREADS).fetchall():
-        thread = read_thread(cursor, thread_id)
-        gone = {
-            line: [
-                id
-                for id, row in _checkpoints(cursor, line).items()
-                if metadata_of(row, wire).get("run_id") in run_ids
-            ]
-            for line, _ in cursor.execute(sql.LINES_OF, (thread.key,)).fetchall()
-        }
-        if thread.key is not None and any(gone.values()):
-            before = _forms(cursor, thread.key)
-            for line, ids in gone.items():
-                _remove_checkpoints(cursor, line, ids)
-            sweep(cursor, thread_id, before)
-            touched.append(thread_id)
-    return touched
+def remove_runs(
+    cursor: Cursor,
+    thread_id: str,
+    run_ids: frozenset[str],
+    wire: Wire,
+    check: Callable[[Cursor, str, ThreadRow], None],
+) -> bool:
+    """Removes the checkpoints of some runs from a thread; False where it has none.
+
+    `check` raises what refuses that.
+    """
+    thread = read_thread(cursor, thread_id)
+    if thread.key is None:
+        return False
+    gone = {
+        line: [
+            id
+            for id, row in _checkpoints(cursor, line).items()
+            if metadata_of(row, wire).get("run_id") in run_ids
+        ]
+        for line, _ in cursor.execute(sql.LINES_OF, (thread.key,)).fetchall()
+    }
+    if not any(gone.values()):
+        return False
+    check(cursor, thread_id, thread)
+    before = _forms(cursor, thread.key)
+    for line, ids in gone.items():
+        _remove_checkpoints(cursor, line, ids)
+    sweep(cursor, thread_id, before)
+    return True
 
 
 def sweep(cursor: Cursor, thread_id: str, forms: Iterable[Form]) -> None:

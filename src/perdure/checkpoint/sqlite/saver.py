@@ -17,7 +17,7 @@ from perdure.checkpoint.committer import Committer, Job
 from perdure.checkpoint.own import Browse, OwnSaver, Stored, Wanted, everything
 from perdure.checkpoint.port import Batch, Loaded, ThreadChanged, Ticket
 from perdure.checkpoint.records import Encoded, KnownCheckpoints, encode, needs_lease, stood_on
-from perdure.checkpoint.retention import run_ids_in, thread_ids_of
+from perdure.checkpoint.retention import AFTER_THE_RUN, for_each_free, run_ids_in, thread_ids_of
 from perdure.checkpoint.rows import Form
 from perdure.checkpoint.shelf import Contents, Shelf
 from perdure.checkpoint.sqlite import maintenance
@@ -37,7 +37,8 @@ from perdure.checkpoint.sqlite.tables import (
     write_rows,
     write_thread,
 )
-from perdure.errors import PerdureError, SaverClosedError
+from perdure.context import holds_thread
+from perdure.errors import PerdureError, SaverClosedError, ThreadBusyError
 
 __all__ = ["SqliteSaver"]
 
@@ -313,7 +314,16 @@ class SqliteSaver(OwnSaver):
 
     def _delete(self, cursor: Cursor, thread_id: str) -> None:
         thread = read_thread(cursor, thread_id)
+        self._check_free(cursor, thread_id, thread)
         maintenance.remove(cursor, thread_id, thread, keep=self._leases.holds(thread))
+
+    def _check_free(self, cursor: Cursor, thread_id: str, thread: ThreadRow) -> None:
+        """Raises ThreadBusyError while a run other than the caller's holds the thread."""
+        if self._leases.holds(thread) and holds_thread(thread_id):
+            return
+        holder = self._leases.holder(cursor, thread_id, thread)
+        if holder is not None:
+            raise ThreadBusyError(thread_id, holder, AFTER_THE_RUN)
 
     @override
     def prune(
@@ -332,9 +342,14 @@ class SqliteSaver(OwnSaver):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         wanted = run_ids_in(run_ids)
         self._settle(None)
+        with self._database.reading() as cursor:
+            threads = [thread_id for (thread_id,) in cursor.execute(sql.ALL_THREADS)]
+        for_each_free(threads, lambda thread_id: self._delete_runs(thread_id, wanted))
+
+    def _delete_runs(self, thread_id: str, run_ids: frozenset[str]) -> None:
         with self._database.writing() as cursor:
-            touched = maintenance.remove_runs(cursor, wanted, self._wire)
-        for thread_id in touched:
+            found = maintenance.remove_runs(cursor, thread_id, run_ids, self._wire, self._check_free)
+        if found:
             self._known.forget_thread(thread_id)
 
     @override
@@ -352,11 +367,13 @@ class SqliteSaver(OwnSaver):
         self._maintain([target], copy)
 
     def _maintain(self, thread_ids: Collection[str], change: Callable[[Cursor, str], None]) -> None:
-        for thread_id in thread_ids:
+        def maintain(thread_id: str) -> None:
             self._settle(thread_id)
             with self._database.writing() as cursor:
                 change(cursor, thread_id)
             self._known.forget_thread(thread_id)
+
+        for_each_free(thread_ids, maintain)
 
     # -- life
 
