@@ -149,7 +149,9 @@ def next_tasks(
     updated = state.updated
     if updated is not None and TASKS not in updated and program.trigger_to_nodes.keys().isdisjoint(updated):
         return []
-    tasks = _packets(program, state, checkpoint_id, ns, steps.step)
+    tasks: list[Task] = []
+    if updated is None or TASKS in updated:
+        tasks = _packets(program, state, checkpoint_id, ns, steps.step)
     for name in _candidates(program, state):
         node = program.nodes[name]
         if not _due(node, state):
@@ -188,10 +190,10 @@ def _packets(program: Program, state: State, checkpoint_id: str, ns: str, step: 
 def _candidates(program: Program, state: State) -> Sequence[str]:
     if state.updated is None:
         return list(program.nodes)
-    names: set[str] = set()
-    for key in state.updated:
-        names.update(program.trigger_to_nodes.get(key, ()))
-    return sorted(names) if len(names) > 1 else tuple(names)
+    found = [program.trigger_to_nodes[key] for key in state.updated if key in program.trigger_to_nodes]
+    if len(found) == 1 and len(found[0]) <= 1:
+        return found[0]
+    return sorted({name for names in found for name in names})
 
 
 def _due(node: Node, state: State) -> bool:
