@@ -162,7 +162,8 @@ def _raise_unfinished(r: Run) -> None:
 
 
 def _superstep(r: Run) -> Steps[None]:
-    r.tell.tasks_started(r.tasks)
+    if r.sink.modes:
+        r.tell.tasks_started(r.tasks)
     waiting = [task for task in r.tasks if task.outcome is None]
     if waiting:
         yield from Start(waiting)
@@ -181,7 +182,7 @@ def _superstep(r: Run) -> Steps[None]:
                 yield from _store(r, done.task, record)
             else:
                 r.owed = [] if record is None else [record]
-                r.unsaid = [done.task]
+                r.unsaid = [done.task] if r.sink.modes else ()
             if r.failure is not None:
                 raise r.failure
             if left and type(done.outcome) in (Error, Cancelled):
@@ -349,10 +350,12 @@ def _advance(r: Run) -> Steps[None]:
         r.ledger = type(r.ledger)()
     if checkpoint is not None:
         yield from r.journal.step(r.owed, checkpoint, last=last)
-    _say(r, r.step - 1)
-    r.tell.values_after(changed)
-    if checkpoint is not None:
-        r.tell.checkpoint(checkpoint)
+    r.owed = ()
+    if r.sink.modes:
+        _say(r, r.step - 1)
+        r.tell.values_after(changed)
+        if checkpoint is not None:
+            r.tell.checkpoint(checkpoint)
     if stops:
         r.paused = True
         r.tell.breakpoint()
