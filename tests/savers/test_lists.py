@@ -155,3 +155,17 @@ def test_spans_of_the_highest_levels_fold_first() -> None:
     """A crowded run folds where its levels are highest, so that indexes nest like a B-tree."""
     levels = [0] * (FAN - 1) + [1] * (FAN + 1)
     assert crowded([Span(n, 0, 1, level) for n, level in enumerate(levels)]) == FAN - 1
+
+
+def test_listed_checkpoints_share_no_elements(place: Any) -> None:
+    """Who changes an element of one listed checkpoint changes no other, though rows are shared."""
+    at = config()
+    for count in (1, FAN * 3, FAN * 20):
+        values = [{"content": f"{n} " * 30} for n in range(count)]
+        at = place.put(at, checkpoint(xs=values), {}, {"xs": 1})
+    listed = place.list(config())
+    for element in next(listed).checkpoint["channel_values"]["xs"]:
+        element["content"] = "changed"
+    for found in listed:
+        elements = found.checkpoint["channel_values"]["xs"]
+        assert elements == [{"content": f"{n} " * 30} for n in range(len(elements))]

@@ -223,17 +223,20 @@ class InMemorySaver(OwnSaver):
             row = line.head if checkpoint_id is None else line.checkpoints.get(checkpoint_id)
             return None if row is None else self._stored(thread_id, thread, ns, row)
 
-    def _stored(self, thread_id: str, thread: _Thread, ns: str, row: CheckpointRow) -> Stored:
+    def _stored(
+        self, thread_id: str, thread: _Thread, ns: str, row: CheckpointRow, shelf: Shelf | None = None
+    ) -> Stored:
         records = tuple(thread.lines[ns].records.get(row.id, ()))
-        return Stored(thread_id, ns, row, records, Shelf(self._wire, thread.rows))
+        return Stored(thread_id, ns, row, records, shelf or Shelf(self._wire, thread.rows))
 
     @override
     def _browse(self, asked: Browse) -> Iterator[Stored]:
         with self._lock:
             stored = [
-                self._stored(thread_id, thread, ns, row)
+                self._stored(thread_id, thread, ns, row, shelf)
                 for thread_id, thread in self._store.threads.items()
                 if asked.thread_id in (None, thread_id)
+                for shelf in [Shelf(self._wire, thread.rows)]
                 for ns, row in _rows_asked(thread, asked)
                 if wanted_metadata(asked, row, self._wire)
             ]

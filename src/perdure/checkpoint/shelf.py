@@ -41,6 +41,9 @@ _TAIL = 32
 class Shelf:
     """The rows at hand, and the values made from them.
 
+    What was unpacked once is kept for the next value: neighbouring checkpoints share most of their
+    rows. Values themselves are made anew each time, for their owners may change them.
+
     Args:
         rows: What is at hand already.
         fetch: Gives the rows of these ids that the store holds; nothing where all is at hand.
@@ -55,18 +58,26 @@ class Shelf:
         self._wire = wire
         self._rows = rows
         self._fetch = fetch
+        self._unpacked: dict[int, list[Any]] = {}
+        """Row -> its encoded elements, or patches for them."""
+        self._plain: dict[int, list[Any]] = {}
+        """Row -> its plain elements."""
+        self._indexes: dict[int, list[Span]] = {}
+        self._whole_indexes: dict[int, list[bytes] | None] = {}
 
     def gather(self, forms: Iterable[Form]) -> None:
         """Brings what these forms need, level by level: as many fetches as lists are deep."""
         if self._fetch is None:
             return
-        todo = [span for form in forms for span in spans_of(form)]
+        todo = {span for form in forms for span in spans_of(form)}
+        seen: set[Span] = set()
         while todo:
             missing = {span.row for span in todo} - self._rows.keys()
             if missing:
                 for row, kind, data in self._fetch(missing):
                     self._rows[row] = kind, data
-            todo = [inner for span in todo for inner in self._inner(span)]
+            seen |= todo
+            todo = {inner for span in todo for inner in self._inner(span)} - seen
 
     def _inner(self, span: Span) -> list[Span]:
         kind, data = self._row(span.row)
@@ -108,12 +119,50 @@ class Shelf:
             if type_ in (SEGMENT, PATCHED):
                 values += map(self._wire.decode, self._items(span))
             elif type_ == BLOCK:
-                values += self._wire.decode(data)[span.start : end]
+                values += self._plain_elements(span.row, data)[span.start : end]
             elif type_ == INDEX:
-                values += self._elements(cut(read_index(data), span.start, span.length))
+                encoded = self._encoded([span])
+                if encoded is not None:
+                    values += map(self._wire.decode, encoded)
+                else:
+                    values += self._elements(cut(self._index(span.row), span.start, span.length))
             else:
                 values.append(self._whole(span.row))
         return values
+
+    def _plain_elements(self, row: int, data: bytes) -> list[Any]:
+        found = self._plain.get(row)
+        if found is None:
+            found = self._plain[row] = self._wire.decode(data)
+        return found
+
+    def _index(self, row: int) -> list[Span]:
+        found = self._indexes.get(row)
+        if found is None:
+            found = self._indexes[row] = read_index(self._row(row)[1])
+        return found
+
+    def _encoded(self, spans: Iterable[Span]) -> list[bytes] | None:
+        """The encoded elements of these spans; None where some are not encoded each for itself."""
+        items: list[bytes] = []
+        for span in spans:
+            type_, _ = split_kind(self._row(span.row)[0])
+            if type_ in (BLOCK, PARTS):
+                return None
+            part = self._encoded_index(span) if type_ == INDEX else self._items(span)
+            if part is None:
+                return None
+            items += part
+        return items
+
+    def _encoded_index(self, span: Span) -> list[bytes] | None:
+        inner = self._index(span.row)
+        if span.start or span.length < sum(part.length for part in inner):
+            # Rows that the rest refers to need not be at hand.
+            return self._encoded(cut(inner, span.start, span.length))
+        if span.row not in self._whole_indexes:
+            self._whole_indexes[span.row] = self._encoded(inner)
+        return self._whole_indexes[span.row]
 
     def _items(self, span: Span) -> list[bytes]:
         """The encoded elements of a span that is no index."""
@@ -121,12 +170,15 @@ class Shelf:
         type_, _ = split_kind(kind)
         if type_ == VALUE:
             return [data]
-        items: list[Any] = ormsgpack.unpackb(data)[span.start : span.start + span.length]
+        items = self._unpacked.get(span.row)
+        if items is None:
+            items = self._unpacked[span.row] = ormsgpack.unpackb(data)
         if type_ == PATCHED:
-            for at, item in enumerate(items):
+            for at in range(span.start, span.start + span.length):
+                item = items[at]
                 if isinstance(item, list):
                     items[at] = patched(item, self._items(Span(item[0], item[1], 1))[0])
-        return items
+        return items[span.start : span.start + span.length]
 
     # -- values, and what they are known by
 
