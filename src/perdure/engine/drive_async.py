@@ -454,20 +454,25 @@ class AsyncDriver(Carrier):
             waiting: list[asyncio.Future[Any]] = []
             for job in list(frame.open):
                 future = job.future
+                if future is None:
+                    continue  # It has ended on its thread this very moment.
                 stopped = stop and job.stop()
                 if abandon and not stopped:
                     frame.open.discard(job)
+                    if isinstance(future, asyncio.Future):
+                        future.cancel()  # The thread goes on; coroutines that wait for it need not.
                     continue
                 waiting.append(asyncio.wrap_future(future) if isinstance(future, Future) else future)
-            if not waiting:
-                return
             try:
+                if not waiting:
+                    await asyncio.sleep(0)
+                    return
                 await asyncio.wait(waiting)
             except asyncio.CancelledError:
                 stop = abandon = True
                 continue
-            for job in [job for job in frame.open if job.future.done()]:
-                frame.open.discard(job)
+            ended = [job for job in list(frame.open) if job.future is None or job.future.done()]
+            frame.open.difference_update(ended)
 
     # calls ------------------------------------------------------------------------------
 

@@ -260,9 +260,10 @@ class Job:
 
     def stop(self) -> bool:
         """Cancels the call, where that can be done: on a loop, or before it has begun; True if so."""
-        if self.work is not None and not self.work.claim():
+        work, future = self.work, self.future
+        if future is None or (work is not None and not work.claim()):
             return False
-        self.future.cancel()
+        future.cancel()
         return True
 
 
