@@ -84,7 +84,8 @@ class Carrier:
         except BaseException as error:
             outcome = outcome_of(frame, error)
         finally:
-            self._settle_calls(frame)
+            if frame.open:
+                self._settle_calls(frame)
             if frame.slot:
                 frame.slot = False
                 self.workers.give_back()

@@ -204,7 +204,7 @@ def _start(r: Run, command: Command[Any] | None) -> Opening:
     r.step += 1
     # The input's own step (START of a graph) comes on top of those that the limit counts.
     r.stop = r.step + r.options.recursion_limit + (0 if r.program.entrypoint else 1)
-    if r.parent is None:
+    if r.parent is None and r.answers.given:
         r.answers = Answers(digest)
     r.tasks = _planned(r)
     return opening

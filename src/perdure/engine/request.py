@@ -266,6 +266,8 @@ def _is_class_schema(schema: Any) -> bool:
 
 def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
     named = _address(config)
+    if not named:
+        return None
     user = named.get("langgraph_auth_user")
     if "assistant_id" not in named and "graph_id" not in named and user is None:
         return None
