@@ -265,7 +265,7 @@ def _is_class_schema(schema: Any) -> bool:
 
 
 def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
-    named = _address(config)
+    named = config.get("configurable")
     if not named:
         return None
     user = named.get("langgraph_auth_user")
@@ -277,6 +277,8 @@ def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
 def _output_keys(program: Program, keys: str | Sequence[str] | None) -> str | tuple[str, ...]:
     if keys is None:
         return program.stream
+    if keys is program.output:
+        return program.output
     for key in (keys,) if isinstance(keys, str) else keys:
         if key not in program.channels:
             raise ValueError(f"Key {key} not in channels")

@@ -62,7 +62,7 @@ def merge_configs(*configs: Mapping[str, Any]) -> dict[str, Any]:
     """One config of several, later ones over earlier ones: tags add up, metadata and configurable
     merge key by key, callbacks join, all else replaces."""
     merged: dict[str, Any] = {}
-    for config in configs:
+    for config in filter(None, configs):
         for key, value in config.items():
             old = merged.get(key)
             if key == "tags" and old:
