@@ -34,7 +34,10 @@ class Side:
         environment = {**os.environ, "BENCH_ROOT": name, "LANGSMITH_TRACING": "false"}
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "worker.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         self._read()
 

@@ -313,8 +313,16 @@ class entrypoint:
         if self.timeout is not None and action.asyn is None:
             raise only_async(f"entrypoint {name!r} is a sync function")
         given, returned, saved = _types_of(func)
-        node = Node(name, action, (START,), read=_read_input, write=_write_output, retry=self.retry_policy,
-            timeout=self.timeout, subgraphs=subgraphs_of(func))
+        node = Node(
+            name,
+            action,
+            (START,),
+            read=_read_input,
+            write=_write_output,
+            retry=self.retry_policy,
+            timeout=self.timeout,
+            subgraphs=subgraphs_of(func),
+        )
         return Program(
             name="LangGraph",
             nodes={name: node},

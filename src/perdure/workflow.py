@@ -331,9 +331,7 @@ class Workflow(Chainable):
 
     def _own_cache(self) -> BaseCache[Any]:
         if self.cache is None:
-            raise ValueError(
-                f"No cache is set for {self.name!r}: give it one, e.g. cache=InMemoryCache()"
-            )
+            raise ValueError(f"No cache is set for {self.name!r}: give it one, e.g. cache=InMemoryCache()")
         cache: BaseCache[Any] = self.cache
         return cache
 

@@ -17,9 +17,7 @@ Graph = Mapping[str, frozenset[str]]
 def read(package: Path) -> Graph:
     """The import graph of the package in this folder."""
     files = {_dotted(package, file): file for file in package.rglob("*.py")}
-    return {
-        name: frozenset(_imports(name, file, files.keys())) - {name} for name, file in files.items()
-    }
+    return {name: frozenset(_imports(name, file, files.keys())) - {name} for name, file in files.items()}
 
 
 def cycle(graph: Graph) -> list[str]:

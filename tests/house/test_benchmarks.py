@@ -44,6 +44,8 @@ def test_ratio_and_goal_are_read_from_the_medians() -> None:
 @pytest.mark.parametrize("name", ["step", "step-sqlite-sync", "task-parallel-async-sqlite", "sqlite-raw"])
 def test_programs_run_on_perdure(name: str) -> None:
     """A benchmark's program gives the right result here, and a figure."""
-    code = f"import pathlib, programs, tempfile\nwith tempfile.TemporaryDirectory() as folder:\n" \
+    code = (
+        f"import pathlib, programs, tempfile\nwith tempfile.TemporaryDirectory() as folder:\n"
         f"    print(programs.PROGRAMS[{name!r}](pathlib.Path(folder)) > 0)"
+    )
     assert run(code) == "True\n"

@@ -21,7 +21,11 @@ def test_programs_of_the_readme_print_what_they_say(program: str, tmp_path: Path
     environment = {"PYTHONPATH": str(documents.ROOT / "src"), "PATH": ""}
     ran = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path, env=environment, text=True, capture_output=True, check=False,
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert ran.stderr == ""
     assert ran.stdout.splitlines() == documents.promised_output(program) != []

@@ -202,7 +202,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, float | complex | Decimal):
         return repr(a) == repr(b)
     if isinstance(a, set | frozenset):
-        return len(a) == len(b) and same(_sorted(a), _sorted(b))
+        return len(a) == len(b) and _paired(_sorted(a), _sorted(b))
     if isinstance(a, enum.Enum | type):
         return a is b
     numpy = sys.modules.get("numpy")
@@ -236,6 +236,16 @@ def _told(error: BaseException) -> list[Any]:
 
 def _sorted(items: Any) -> list[Any]:
     return sorted(items, key=lambda item: (type(item).__name__, repr(item)))
+
+
+def _paired(left: list[Any], right: list[Any]) -> bool:
+    """Whether each item has a partner of its own: sets inside sets print in any order."""
+    for item in left:
+        partner = next((at for at, other in enumerate(right) if same(item, other)), None)
+        if partner is None:
+            return False
+        del right[partner]
+    return True
 
 
 def _same_array(a: Any, b: Any) -> bool:

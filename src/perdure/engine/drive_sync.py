@@ -139,9 +139,7 @@ class SyncDriver(Carrier):
 
     def _cancel(self, effect: Cancel) -> list[Finished]:
         """Drops what has not begun, and waits for the rest: threads cannot be stopped."""
-        ended = [
-            Finished(work.task, not_begun()) for work in self.works if work.claim()
-        ]
+        ended = [Finished(work.task, not_begun()) for work in self.works if work.claim()]
         self.running -= len(ended)
         while self.running:
             done = self._take(None)

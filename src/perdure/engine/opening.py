@@ -1,10 +1,10 @@
 """How a run begins: what the input means for the thread as it was found.
 
-    a new input     what was open is given up; the input becomes the first checkpoint
-    None            goes on where the thread stopped
-    Command         answers, updates and goto's are recorded beside what is open, then goes on
-    a nested run    goes on if it had begun in this superstep of the run above, else starts anew
-    an old checkpoint is addressed: a copy of it becomes the head of a new line
+a new input     what was open is given up; the input becomes the first checkpoint
+None            goes on where the thread stopped
+Command         answers, updates and goto's are recorded beside what is open, then goes on
+a nested run    goes on if it had begun in this superstep of the run above, else starts anew
+an old checkpoint is addressed: a copy of it becomes the head of a new line
 """
 
 from __future__ import annotations
@@ -363,4 +363,3 @@ def _leave_paused(r: Run) -> None:
     for task in r.tasks:
         if task.asked and task.outcome is None and not r.answers.answer_any(task.asked):
             task.outcome, task.restored = Paused(task.asked), True
-

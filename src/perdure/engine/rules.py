@@ -125,9 +125,7 @@ def _arm(state: State, key: str, channel: BaseChannel[Any, Any, Any]) -> None:
         state.armed.discard(key)
 
 
-def _gather(
-    pending: dict[str, list[Any]], channels: Channels, writes: Iterable[Write], source: str
-) -> None:
+def _gather(pending: dict[str, list[Any]], channels: Channels, writes: Iterable[Write], source: str) -> None:
     for key, value in writes:
         if key in channels:
             if key in pending:

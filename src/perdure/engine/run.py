@@ -394,4 +394,3 @@ def _abandon(r: Run, error: BaseException) -> Steps[None]:
 
 def _ended(error: BaseException) -> BaseException:
     return CancelSignal(f"the run has ended: {error!r}")
-

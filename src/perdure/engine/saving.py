@@ -45,8 +45,10 @@ def find_unstorable(r: Run, tasks: Sequence[Task]) -> tuple[Task, Exception] | N
             try:
                 r.saver.check(value)
             except UnstorableError as refused:
-                what = f"entrypoint {task.name!r} returned" if r.program.entrypoint else (
-                    f"node {task.name!r} wrote to {channel!r}"
+                what = (
+                    f"entrypoint {task.name!r} returned"
+                    if r.program.entrypoint
+                    else (f"node {task.name!r} wrote to {channel!r}")
                 )
                 return task, unstorable(what, refused)
     return None

@@ -218,9 +218,7 @@ class AsyncCursor(AsyncIterator[T]):
     async def __anext__(self) -> T:
         channel = self.channel
         while not channel.items:
-            if not channel.closed and (
-                await channel.source.apull(channel.ready, self) or channel.ready()
-            ):
+            if not channel.closed and (await channel.source.apull(channel.ready, self) or channel.ready()):
                 continue
             channel.source.done_reading(self)
             if channel.error is not None:

@@ -1,7 +1,7 @@
 """Content-block events: how one message is told, bit by bit or all at once.
 
-    message-start, then for each block content-block-start, content-block-delta ...,
-    content-block-finish, then message-finish; or `error` at any point.
+message-start, then for each block content-block-start, content-block-delta ...,
+content-block-finish, then message-finish; or `error` at any point.
 """
 
 from __future__ import annotations

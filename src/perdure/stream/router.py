@@ -81,9 +81,7 @@ class EventRouter:
 
     def _register(self, transformer: StreamTransformer) -> None:
         if not self.is_async and needs_async(transformer):
-            raise RuntimeError(
-                f"{type(transformer).__name__} requires an async run; use astream_events"
-            )
+            raise RuntimeError(f"{type(transformer).__name__} requires an async run; use astream_events")
         projections = checked_projections(transformer)
         for key in projections:
             if key in self.owners:

@@ -31,8 +31,22 @@ class Sink:
     """
 
     __slots__ = (
-        "blocks", "breakpoints", "checkpoints", "custom", "debug", "depth", "live", "messages", "modes",
-        "notify", "queue", "runs", "tasks", "tools", "updates", "values",
+        "blocks",
+        "breakpoints",
+        "checkpoints",
+        "custom",
+        "debug",
+        "depth",
+        "live",
+        "messages",
+        "modes",
+        "notify",
+        "queue",
+        "runs",
+        "tasks",
+        "tools",
+        "updates",
+        "values",
     )
 
     def __init__(self, modes: Iterable[str] = (), depth: bool = False, live: bool = False) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perdure.engine.program import Branch
     from perdure.engine.scope import Frame
 
+
 def surrounding_config() -> Mapping[str, Any]:
     """The config of the LangChain code that runs here, as what it calls inherits it."""
     return cast("Mapping[str, Any]", var_child_runnable_config.get() or {})

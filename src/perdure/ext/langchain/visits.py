@@ -81,7 +81,6 @@ class ChainVisit:
         """What is to be known of the chain run that has begun."""
         self.chain = chain
 
-
     def tapped(self, value: Any) -> None:
         """What is shown to handlers that follow outputs in pieces."""
 
