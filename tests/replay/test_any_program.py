@@ -252,6 +252,19 @@ def test_disturbed_async_program_ends_as_an_undisturbed_one(program, plan, delay
     check(world, program, until_done(world, attempt, program))
 
 
+def test_a_line_does_not_take_the_failure_of_its_twin():
+    """Of two lines that begin alike one failed: the other finds what it had finished inside."""
+    world = World([("task", 2)])
+    pipeline = ["nest", ["nest", ["leaf", 0]]]
+    program = ["par", [["leaf", 0], pipeline, pipeline]]
+    workflow = async_workflow(world, InMemorySaver(), iter([3] * 1000))
+
+    def attempt(given, control):
+        return asyncio.run(workflow.ainvoke(given, T, control=control))
+
+    check(world, program, until_done(world, attempt, program))
+
+
 @settings(max_examples=60, deadline=None)
 @given(program=programs)
 def test_refused_calls_are_made_once_when_nothing_fails(program):

@@ -154,7 +154,7 @@ class CallBook:
         occurrence = branch.counts[call.name, call.digest] - 1
         for twin in self.twins(branch, ledger):
             identity = self._identity(twin, call.name, call.digest, occurrence)
-            if identity in ledger.outcomes and identity not in ledger.claimed:
+            if ledger.offers(identity):
                 return identity
         return None
 
@@ -229,6 +229,12 @@ class Ledger:
             self.namespaces[task_id] = value
         else:
             self.dropped.update(value)
+
+    def offers(self, call_id: str) -> bool:
+        """Whether an outcome is recorded under this id that stands and that no call has asked for."""
+        outcome = self.outcomes.get(call_id)
+        failed = type(outcome) is Error and call_id in self.dropped
+        return outcome is not None and not failed and call_id not in self.claimed
 
     def find(self, call: Call) -> Outcome | None:
         """The recorded outcome of a call, None when it has to run."""
