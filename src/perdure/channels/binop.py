@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Generic, Self
 
 from typing_extensions import override
 
-from perdure.channels.base import BaseChannel, Value
+from perdure.channels.base import Value
 from perdure.channels.initial import concrete, empty_value
 from perdure.channels.overwrites import WRAPPERS, replacement, second_overwrite
-from perdure.errors import EmptyChannelError
+from perdure.channels.single import SingleValue
 from perdure.typing import MISSING
 
 __all__ = ["BinaryOperatorAggregate"]
 
 
-class BinaryOperatorAggregate(BaseChannel[Value, Value, Value], Generic[Value]):
+class BinaryOperatorAggregate(SingleValue[Value], Generic[Value]):
     """Folds writes into its value, in order: `value = operator(value, write)`.
 
     It starts with the type's empty value where there is one, else with the first write. An
@@ -24,14 +24,14 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value, Value], Generic[Value]):
     wherever they stand.
     """
 
-    __slots__ = ("operator", "value")
+    __slots__ = ("operator",)
 
     reacts_to_silence: ClassVar[bool] = False
 
     def __init__(self, typ: Any, operator: Callable[[Value, Value], Value]) -> None:
         super().__init__(concrete(typ))
         self.operator = operator
-        self.value: Any = empty_value(self.typ)
+        self.value = empty_value(self.typ)
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -46,21 +46,6 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value, Value], Generic[Value]):
         if checkpoint is not MISSING:
             channel.value = checkpoint
         return channel
-
-    @override
-    def checkpoint(self) -> Any:
-        return self.value
-
-    @override
-    def get(self) -> Value:
-        value = self.value
-        if value is MISSING:
-            raise EmptyChannelError
-        return value  # type: ignore[no-any-return]
-
-    @override
-    def is_available(self) -> bool:
-        return self.value is not MISSING
 
     @override
     def update(self, values: Sequence[Value]) -> bool:

@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Generic, Self
 
 from typing_extensions import override
 
-from perdure.channels.base import BaseChannel, Value
+from perdure.channels.base import Value
 from perdure.channels.initial import concrete, empty_value
 from perdure.channels.overwrites import WRAPPERS, replacement, second_overwrite
-from perdure.errors import EmptyChannelError
+from perdure.channels.single import SingleValue
 from perdure.typing import MISSING
 
 __all__ = ["DeltaChannel"]
 
 
-class DeltaChannel(BaseChannel[Value, Any, Value], Generic[Value]):
+class DeltaChannel(SingleValue[Value], Generic[Value]):
     """Reduces all writes of a superstep in one call: `value = reducer(value, [write, ...])`.
 
     The reducer must not mind how writes are batched: reducing `[a, b]` gives what reducing
@@ -33,7 +33,7 @@ class DeltaChannel(BaseChannel[Value, Any, Value], Generic[Value]):
         snapshot_frequency: Number of updates between full snapshots, at least 1.
     """
 
-    __slots__ = ("reducer", "snapshot_frequency", "value")
+    __slots__ = ("reducer", "snapshot_frequency")
 
     reacts_to_silence: ClassVar[bool] = False
 
@@ -49,7 +49,7 @@ class DeltaChannel(BaseChannel[Value, Any, Value], Generic[Value]):
         super().__init__(list if typ is None else concrete(typ))
         self.reducer = reducer
         self.snapshot_frequency = snapshot_frequency
-        self.value: Any = empty_value(self.typ)
+        self.value = empty_value(self.typ)
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -66,21 +66,6 @@ class DeltaChannel(BaseChannel[Value, Any, Value], Generic[Value]):
         if checkpoint is not MISSING:
             channel.value = checkpoint
         return channel
-
-    @override
-    def checkpoint(self) -> Any:
-        return self.value
-
-    @override
-    def get(self) -> Value:
-        value = self.value
-        if value is MISSING:
-            raise EmptyChannelError
-        return value  # type: ignore[no-any-return]
-
-    @override
-    def is_available(self) -> bool:
-        return self.value is not MISSING
 
     @override
     def update(self, values: Sequence[Any]) -> bool:

@@ -230,21 +230,22 @@ class Ledger:
         else:
             self.dropped.update(value)
 
-    def offers(self, call_id: str) -> bool:
-        """Whether an outcome is recorded under this id that stands and that no call has asked for."""
+    def standing(self, call_id: str) -> Outcome | None:
+        """The outcome recorded under this id, unless it is a failure that is to be tried again."""
         outcome = self.outcomes.get(call_id)
-        failed = type(outcome) is Error and call_id in self.dropped
-        return outcome is not None and not failed and call_id not in self.claimed
+        return None if type(outcome) is Error and call_id in self.dropped else outcome
+
+    def offers(self, call_id: str) -> bool:
+        """Whether an outcome stands under this id that no call has asked for."""
+        return call_id not in self.claimed and self.standing(call_id) is not None
 
     def find(self, call: Call) -> Outcome | None:
         """The recorded outcome of a call, None when it has to run."""
-        outcome = self.outcomes.get(call.id)
-        if outcome is None:
-            return None
-        if type(outcome) is Error and call.id in self.dropped:
+        outcome = self.standing(call.id)
+        if outcome is not None:
+            self.claimed.add(call.id)
+        elif call.id in self.outcomes:
             self.retried.add(call.caller)
-            return None
-        self.claimed.add(call.id)
         return outcome
 
     def divergence(self, call: Call) -> NonDeterminismError | None:
