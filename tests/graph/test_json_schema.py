@@ -88,3 +88,31 @@ def test_the_context_is_described_when_there_is_one() -> None:
     """None without a context schema."""
     assert schema_of(State, "context") is None
     assert schema_of(State, "context", context_schema=Point)["title"] == "Point"
+
+
+def test_a_compiled_graph_tells_its_schemas() -> None:
+    """Each has the title of its class; a graph without a declared context has none."""
+
+    class Asked(TypedDict):
+        question: str
+
+    class Told(TypedDict):
+        answer: int
+
+    class Context(TypedDict):
+        user: str
+
+    def build(context: Any) -> Any:
+        builder = StateGraph(Told, context_schema=context, input_schema=Asked, output_schema=Told)
+        builder.add_node("n", lambda state: {"answer": 1})
+        builder.add_edge(START, "n")
+        return builder.compile()
+
+    graph = build(Context)
+    shown = graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()
+    assert [(schema["title"], list(schema["properties"])) for schema in shown] == [
+        ("Asked", ["question"]),
+        ("Told", ["answer"]),
+        ("Context", ["user"]),
+    ]
+    assert build(None).get_context_jsonschema() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -30,6 +31,18 @@ def test_subgraphs_are_listed_by_name(saver: Any) -> None:
     graph = chain("middle", "other", middle=middle).compile(saver)
     assert list(graph.get_subgraphs()) == [("middle", middle)]
     assert list(graph.get_subgraphs(recurse=True)) == [("middle", middle), ("middle|inner", inner)]
+
+
+def test_async_callers_get_the_same_list(saver: Any) -> None:
+    """`aget_subgraphs` takes what `get_subgraphs` takes."""
+    middle = chain("inner", inner=child()).compile()
+    graph = chain("middle", "other", middle=middle).compile(saver)
+
+    async def listed(**asked: Any) -> list[Any]:
+        return [item async for item in graph.aget_subgraphs(**asked)]
+
+    for asked in ({}, {"recurse": True}, {"namespace": "middle|inner"}, {"namespace": "none"}):
+        assert asyncio.run(listed(**asked)) == list(graph.get_subgraphs(**asked))
 
 
 def test_a_namespace_narrows_the_list(saver: Any) -> None:

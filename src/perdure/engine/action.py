@@ -106,22 +106,6 @@ def is_workflow(fn: Any) -> bool:
     return getattr(type(fn), "__perdure_workflow__", False)
 
 
-def first_hint(fn: Any) -> Any:
-    """The annotation of the first parameter, resolved, or None when there is none to be had."""
-    target = fn
-    while isinstance(target, functools.partial):
-        target = target.func
-    if not (inspect.isroutine(target) or inspect.isclass(target)):
-        target = type(target).__call__
-    try:
-        parameters = list(inspect.signature(fn).parameters.values())
-        if not parameters:
-            return None
-        return typing.get_type_hints(target, include_extras=True).get(parameters[0].name)
-    except (NameError, TypeError, ValueError, AttributeError):
-        return None
-
-
 def injections(fn: Any, *, skip_first: bool = True) -> tuple[tuple[str, int], ...]:
     """The parameters of `fn` that the engine fills in.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 from perdure.checkpoint.port import Loaded
 from perdure.ids import new_checkpoint_id
@@ -48,8 +47,3 @@ def recast(ns: str) -> str:
     """A namespace without task ids and numbers: the names of nodes, from the root down."""
     parts = (part.partition(":")[0] for part in ns.split("|"))
     return "|".join(part for part in parts if part and not part.isdigit())
-
-
-def parents_of(ns: str, checkpoint_id: str, above: Mapping[str, str]) -> dict[str, str]:
-    """Namespace -> checkpoint id of a graph and all above it, as its children's metadata has it."""
-    return {**above, ns: checkpoint_id}
