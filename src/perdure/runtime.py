@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 Boundary = Literal["supersteps", "tasks"]
+_BOUNDARIES = get_args(Boundary)
 
 
 class RunControl:
@@ -42,7 +43,7 @@ class RunControl:
     __slots__ = ("_reason", "between")
 
     def __init__(self, between: Boundary = "supersteps") -> None:
-        if between not in get_args(Boundary):
+        if between not in _BOUNDARIES:
             raise ValueError(f"between must be 'supersteps' or 'tasks', not {between!r}")
         self.between: Boundary = between
         self._reason: str | None = None

@@ -16,8 +16,10 @@ class SingleValue(BaseChannel[Value, Value, Value], Generic[Value]):
 
     __slots__ = ("value",)
 
+    # Every run makes its channels anew, so they are set up here, without a way through the bases.
     def __init__(self, typ: Any, key: str = "") -> None:
-        super().__init__(typ, key)
+        self.typ = typ
+        self.key = key
         self.value: Any = MISSING
 
     @override
@@ -48,7 +50,9 @@ class GuardedValue(SingleValue[Value], Generic[Value]):
     __slots__ = ("guard",)
 
     def __init__(self, typ: Any, guard: bool = True) -> None:
-        super().__init__(typ)
+        self.typ = typ
+        self.key = ""
+        self.value = MISSING
         self.guard = guard
 
     @override

@@ -51,7 +51,7 @@ class Action:
         Raises:
             TypeError: `fn` cannot be called.
         """
-        if _is_runnable(fn):
+        if is_runnable(fn):
             return cls(
                 name=name or _runnable_name(fn),
                 fn=fn,
@@ -164,19 +164,15 @@ def _names(annotation: Any, wanted: str) -> bool:
 
 def is_runnable(value: Any) -> bool:
     """True for workflows, and for LangChain Runnables when LangChain is loaded."""
-    return _is_runnable(value)
-
-
-def _is_runnable(fn: Any) -> bool:
-    if is_workflow(fn):
+    if is_workflow(value):
         return True
     runnables = sys.modules.get("langchain_core.runnables")
-    return runnables is not None and isinstance(fn, runnables.Runnable)
+    return runnables is not None and isinstance(value, runnables.Runnable)
 
 
 def can_be_stopped(fn: Any) -> bool:
     """True when cancelling an async call of `fn` stops its code: none of it runs on a thread."""
-    if is_workflow(fn) or not _is_runnable(fn):
+    if is_workflow(fn) or not is_runnable(fn):
         return is_workflow(fn) or is_coroutine_function(fn)
     runnables = sys.modules["langchain_core.runnables"]
     if isinstance(fn, runnables.RunnableLambda):

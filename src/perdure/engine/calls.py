@@ -188,11 +188,6 @@ class Ledger:
     retried: set[str] = field(default_factory=set)
     """Callers in which a call was tried again: what follows may rightly differ."""
 
-    @property
-    def empty(self) -> bool:
-        """Nothing is noted: no call was made in this superstep, and none is recorded."""
-        return not (self.outcomes or self.infos or self.namespaces or self.dropped or self.retried)
-
     @classmethod
     def read(
         cls, writes: Iterable[tuple[str, str, Any]], infos: Mapping[str, CallInfo], still_open: StillOpen

@@ -60,10 +60,14 @@ class Carrier:
         self.run = run
         self.workers = workers
 
-    def carry_task(self, task: Task) -> Finished:
-        """Runs a node's task here, all of its attempts; the caller has taken a slot for it."""
+    def carry_task(self, task: Task, slot: bool = True) -> Finished:
+        """Runs a node's task here, all of its attempts.
+
+        Args:
+            slot: The caller has taken one for it.
+        """
         frame = frame_of(self.run, task)
-        frame.slot = True
+        frame.slot = slot
         outcome, extra = self.carry(frame)
         return Finished(task, outcome, extra)
 

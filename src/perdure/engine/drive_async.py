@@ -290,10 +290,10 @@ class AsyncDriver(Carrier):
                 self.run.saver.submit(release)
                 self.run.saver.flush()
 
-    def carry_task(self, task: Task) -> Finished:
+    def carry_task(self, task: Task, slot: bool = True) -> Finished:
         """Runs a node's task on this thread, which the run's lease waits for."""
         with self._on_thread():
-            return super().carry_task(task)
+            return super().carry_task(task, slot)
 
     def carry_call(self, job: Job, resolve: Resolve) -> None:
         """Runs a call on this thread, which the run's lease waits for."""

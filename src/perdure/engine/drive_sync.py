@@ -95,8 +95,11 @@ class SyncDriver(Carrier):
 
     def _next(self, effect: Next) -> Finished:
         if self.ready:
-            self.workers.take()
-            return contextvars.copy_context().run(self.carry_task, self.ready.pop())
+            # A node of a root run that is alone has nobody to share the slots with.
+            shared = self.run.parent is not None
+            if shared:
+                self.workers.take()
+            return contextvars.copy_context().run(self.carry_task, self.ready.pop(), shared)
         while True:
             done = self._take(effect.deadline)
             if done is not None:

@@ -265,7 +265,8 @@ def invoke(workflow: Workflow, call: Call) -> Any:
         for _ in SyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
-        execution.keep(execution.finished())
+        if execution.nested is not None:
+            execution.keep(execution.finished())
     except BaseException as error:
         execution.keep(execution.failed(error))
         visit.tell("fail", error)
@@ -296,7 +297,8 @@ async def ainvoke(workflow: Workflow, call: Call) -> Any:
         async for _ in AsyncDriver(execution.run, execution.workers).drive():
             pass  # Without listeners there are no events.
         result = execution.result()
-        await execution.akeep(execution.finished())
+        if execution.nested is not None:
+            await execution.akeep(execution.finished())
     except BaseException as error:
         await execution.akeep(execution.failed(error))
         await visit.atell("fail", error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -36,6 +37,9 @@ DEFAULT_RECURSION_LIMIT = int(os.environ.get("PERDURE_DEFAULT_RECURSION_LIMIT", 
 _TRACED = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id", "graph_id")
 """Keys of `configurable` that the metadata of user code repeats."""
 
+
+_making = threading.Lock()
+"""Held while something is made that nodes on several threads share."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_JOURNAL = NoJournal()
@@ -138,8 +142,8 @@ class Run:
     tasks: list[Task] = field(init=False)
     hold: Hold = field(init=False)
     journal: Journal = field(init=False, default=_NO_JOURNAL)
-    ledger: Ledger = field(init=False, default_factory=Ledger)
-    answers: Answers = field(init=False)
+    ledger_: Ledger | None = field(init=False, default=None)
+    answers_: Answers | None = field(init=False, default=None)
     previous: Any = field(init=False, default=None)
     paused_view: Mapping[str, Any] | None = field(init=False, default=None)
     """The channels at a pause, with what finished beside the paused tasks."""
@@ -173,14 +177,31 @@ class Run:
     def __post_init__(self) -> None:
         self.tell = Report(self)
         if self.parent is not None:
-            self.answers = self.parent.run.answers
             self.limits = self.parent.run.limits
-        else:
-            self.answers = Answers(digest_of)
 
     def close(self) -> None:
         """Lets go of who drove the run, so that nothing of it waits for the garbage collector."""
         del self.world, self.tell
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is recorded of this superstep's calls; there is none until somebody asks."""
+        ledger = self.ledger_
+        if ledger is None:
+            with _making:
+                ledger = self.ledger_ = self.ledger_ or Ledger()
+        return ledger
+
+    @property
+    def answers(self) -> Answers:
+        """The answers given in this superstep of the root run; as the ledger, made when asked for."""
+        if self.parent is not None:
+            return self.parent.run.answers
+        answers = self.answers_
+        if answers is None:
+            with _making:
+                answers = self.answers_ = self.answers_ or Answers(digest_of)
+        return answers
 
     @property
     def steps(self) -> Steps:
@@ -213,7 +234,7 @@ class Run:
 
     def next_version(self, number: int) -> Any:
         """The version for channels that change now: our own savers' is the checkpoint's number."""
-        give = getattr(self.saver, "version_after", None)
+        give = None if self.saver is None else getattr(self.saver, "version_after", None)
         return number if give is None else give(self.state.versions)
 
     def digest(self, action: Action, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

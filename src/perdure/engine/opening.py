@@ -145,27 +145,33 @@ def _check_command(r: Run, command: Command[Any]) -> None:
 
 def restore(r: Run, loaded: Loaded | None, found: CheckpointTuple | None) -> None:
     """Sets the run up as its thread was left."""
-    nested = r.parent is not None and r.parent.run.saver is r.saver and r.parent.run.thread_id == r.thread_id
     if loaded is not None and r.thread_id is not None:
-        r.hold = r.parent.run.hold if nested and r.parent is not None else Hold.on(r.thread_id, loaded)
+        above = r.parent.run if r.parent is not None else None
+        nested = above is not None and above.saver is r.saver and above.thread_id == r.thread_id
+        r.hold = above.hold if nested and above is not None else Hold.on(r.thread_id, loaded)
         keep = r.parent is None or r.stateful
         r.journal = journal_for(r.options.durability, r.hold, root=not nested, keep=keep)
         r.journal.first = list(r.announcements)
         r.extra_metadata = get_checkpoint_metadata(r.config, {})
-    checkpoint = found.checkpoint if found is not None else None
-    r.state = open_state(r.program, checkpoint)
-    r.step = int((found.metadata or {}).get("step", -2)) + 1 if found is not None else -1
-    r.checkpoint_id = checkpoint["id"] if checkpoint is not None else ""
-    r.parent_id = _id_of(found.parent_config) if found is not None else None
-    r.metadata = dict(found.metadata) if found is not None else {}
-    r.ledger = Ledger()
+    r.ledger_ = None
     r.unsaved = frozenset()
-    if checkpoint is not None:
-        r.carried = {k: v for k, v in checkpoint["channel_values"].items() if k not in r.state.channels}
-        if r.program.entrypoint:
-            _own_previous(r)
-    if r.program.entrypoint and PREVIOUS in r.state.channels and r.state.channels[PREVIOUS].is_available():
-        r.previous = r.state.channels[PREVIOUS].get()
+    if found is None:
+        r.state = open_state(r.program, None)
+        r.step, r.checkpoint_id, r.parent_id = -1, "", None
+        r.metadata = r.carried = {}
+        r.previous = None
+        return
+    checkpoint = found.checkpoint
+    r.state = open_state(r.program, checkpoint)
+    r.step = int((found.metadata or {}).get("step", -2)) + 1
+    r.checkpoint_id = checkpoint["id"]
+    r.parent_id = _id_of(found.parent_config)
+    r.metadata = dict(found.metadata)
+    r.carried = {k: v for k, v in checkpoint["channel_values"].items() if k not in r.state.channels}
+    if r.program.entrypoint:
+        _own_previous(r)
+        if PREVIOUS in r.state.channels and r.state.channels[PREVIOUS].is_available():
+            r.previous = r.state.channels[PREVIOUS].get()
 
 
 def _own_previous(r: Run) -> None:
@@ -204,8 +210,8 @@ def _start(r: Run, command: Command[Any] | None) -> Opening:
     r.step += 1
     # The input's own step (START of a graph) comes on top of those that the limit counts.
     r.stop = r.step + r.options.recursion_limit + (0 if r.program.entrypoint else 1)
-    if r.parent is None and r.answers.given:
-        r.answers = Answers(digest)
+    if r.parent is None:
+        r.answers_ = None
     r.tasks = _planned(r)
     return opening
 
@@ -247,7 +253,7 @@ def _go_on(
             floating = list(command.resume.values()) if is_answer_map(command.resume) else [command.resume]
     r.reruns = r.input is None if above is None else above.reruns
     if above is None:
-        r.answers = Answers.read(digest, recorded_answers(pending), floating)
+        r.answers_ = Answers.read(digest, recorded_answers(pending), floating)
     if r.resuming:
         pass_breakpoints(r.state)
     null = writes_of_no_task(pending)
@@ -267,7 +273,7 @@ def _go_on(
     if command is not None and command.resume is not None and above is None and not superseded:
         _answer(r, command.resume, begun=bool(infos))
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [(RESUME, r.answers.stored())]))
-    r.ledger = Ledger.read(pending, infos, lambda asked: not (r.reruns or r.answers.answer_any(asked)))
+    r.ledger_ = Ledger.read(pending, infos, lambda asked: not (r.reruns or r.answers.answer_any(asked)))
     _leave_paused(r)
     return opening
 

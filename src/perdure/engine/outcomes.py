@@ -86,7 +86,7 @@ def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
     frame.scope_ = None
     if type(outcome) in (Value, Paused) and frame.questions:
         outcome = Paused(tuple(frame.questions))
-    elif type(outcome) is Value and frame.run.ledger.by_caller:
+    elif type(outcome) is Value and frame.run.ledger_ is not None:
         warn_unclaimed(frame)
     if frame.unheard:
         undelivered = drop_undelivered(frame)

@@ -84,7 +84,8 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
     scope = ambient if ambient is not None and not _independent(own, ambient) else None
     config = merge_configs(setup.config, _inherited(ambient, independent=scope is None), own)
     above = scope.frame.run if scope is not None else None
-    saver, saves_above = _saver(setup, above, config)
+    named = config.get("configurable") or {}
+    saver, saves_above = _saver(setup, above, named)
     options = _options(setup, asked, config, above, saver)
     run = Run(
         program=setup.program,
@@ -92,14 +93,14 @@ def make_run(setup: Setup, asked: Asked, sink: Sink | None) -> tuple[Run, Nested
         config=config,  # type: ignore[arg-type]
         options=options,
         saver=saver,
-        thread_id=_thread_id(config, saver),
-        checkpoint_id_asked=_address(config).get("checkpoint_id") if above is None else None,
+        thread_id=_thread_id(named, saver),
+        checkpoint_id_asked=named.get("checkpoint_id") if above is None else None,
         context=_context(setup.context_schema, asked.context, above),
         store=above.store if above is not None and above.store is not None else setup.store,
         cache=setup.cache,
         control=asked.control or (above.control if above is not None else RunControl()),
         own_control=above is None or asked.control is not None,
-        server_info=_server_info(config),
+        server_info=_server_info(named) if named else None,
         run_id=str(config["run_id"]) if config.get("run_id") else None,
         parent=scope.frame if scope is not None else None,
         output_keys=_output_keys(setup.program, asked.output_keys),
@@ -168,11 +169,7 @@ def _inherited(ambient: Scope | None, *, independent: bool) -> Mapping[str, Any]
     return config
 
 
-def _address(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    return config.get("configurable") or {}
-
-
-def _saver(setup: Setup, above: Run | None, config: Mapping[str, Any]) -> tuple[Any, bool]:
+def _saver(setup: Setup, above: Run | None, named: Mapping[str, Any]) -> tuple[Any, bool]:
     """The saver in the form the engine uses, and whether it is the one of the run above."""
     given = setup.checkpointer
     if above is None:
@@ -186,20 +183,20 @@ def _saver(setup: Setup, above: Run | None, config: Mapping[str, Any]) -> tuple[
         return None, False
     if above.saver is not None:
         return above.saver, True
-    known = given not in (None, True) and _address(config).get("thread_id") is not None
+    known = given not in (None, True) and named.get("thread_id") is not None
     return (native_of(given) if known else None), False
 
 
-def _thread_id(config: Mapping[str, Any], saver: Any) -> str | None:
-    thread_id = _address(config).get("thread_id")
-    if thread_id is None and saver is not None:
+def _thread_id(named: Mapping[str, Any], saver: Any) -> str | None:
+    thread_id = named.get("thread_id")
+    if thread_id is None:
+        if saver is None:
+            return None
         raise MissingThreadIdError(
             "Checkpointer requires one or more of the following 'configurable' keys: thread_id, "
             "checkpoint_ns, checkpoint_id; no thread_id was given. Pass config={'configurable': "
-            "{'thread_id': ...}}" + _misspelt(config)
+            "{'thread_id': ...}}" + _misspelt(named)
         )
-    if thread_id is None:
-        return None
     text = str(thread_id)
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(f"thread_id {text!r} has a lone surrogate, which no database takes; encode it first")
@@ -237,9 +234,9 @@ def _options(setup: Setup, asked: Asked, config: Mapping[str, Any], above: Run |
     )
 
 
-def _misspelt(config: Mapping[str, Any]) -> str:
+def _misspelt(named: Mapping[str, Any]) -> str:
     """Says which nested keys the caller gave beside the known ones; one may be meant."""
-    nested = ((key, value) for key, value in _address(config).items() if isinstance(value, Mapping))
+    nested = ((key, value) for key, value in named.items() if isinstance(value, Mapping))
     found = [key for key, value in nested if "thread_id" in value]
     return f"; {found[0]!r} has one, is it misspelt?" if found else ""
 
@@ -264,10 +261,7 @@ def _is_class_schema(schema: Any) -> bool:
     return dataclasses.is_dataclass(schema) or is_model
 
 
-def _server_info(config: Mapping[str, Any]) -> ServerInfo | None:
-    named = config.get("configurable")
-    if not named:
-        return None
+def _server_info(named: Mapping[str, Any]) -> ServerInfo | None:
     user = named.get("langgraph_auth_user")
     if "assistant_id" not in named and "graph_id" not in named and user is None:
         return None

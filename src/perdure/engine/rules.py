@@ -51,7 +51,8 @@ def open_state(program: Program, checkpoint: Mapping[str, Any] | None) -> State:
     }
     state = State(channels)
     for key, channel in channels.items():
-        _arm(state, key, channel)
+        if channel.reacts_to_silence:
+            _arm(state, key, channel)
     state.versions = dict(checkpoint["channel_versions"])
     state.seen = {name: dict(seen) for name, seen in checkpoint["versions_seen"].items()}
     updated = checkpoint.get("updated_channels")
@@ -79,9 +80,12 @@ def apply_writes(
     changed: set[str] = set()
     channels, versions = state.channels, state.versions
     pending: dict[str, list[Any]] = {}
-    _gather(pending, channels, extra, INPUT)
+    if extra:
+        _gather(pending, channels, extra, INPUT)
     for task in sorted(tasks, key=path_key) if len(tasks) > 1 else tasks:
-        seen = state.seen.setdefault(task.name, {})
+        seen = state.seen.get(task.name)
+        if seen is None:
+            seen = state.seen[task.name] = {}
         for trigger in task.triggers:
             if trigger in versions:
                 seen[trigger] = versions[trigger]
@@ -96,12 +100,13 @@ def apply_writes(
         if channel.update(values):
             versions[key] = version
             changed.add(key)
-            _arm(state, key, channel)
+            if channel.reacts_to_silence:
+                _arm(state, key, channel)
     if not advance:
         state.updated = None if state.updated is None else state.updated | changed
         return changed
-    if not state.armed <= pending.keys():
-        for key in [key for key in state.armed if key not in pending]:
+    if state.armed:
+        for key in state.armed.difference(pending):
             channel = channels[key]
             if channel.update(()):
                 versions[key] = version
@@ -119,7 +124,7 @@ def apply_writes(
 
 
 def _arm(state: State, key: str, channel: BaseChannel[Any, Any, Any]) -> None:
-    if channel.reacts_to_silence and channel.is_available():
+    if channel.is_available():
         state.armed.add(key)
     else:
         state.armed.discard(key)
@@ -144,11 +149,8 @@ def next_tasks(
     Args:
         read: False leaves out the inputs, for who only wants to look.
     """
-    updated = state.updated
-    if updated is not None and TASKS not in updated and program.trigger_to_nodes.keys().isdisjoint(updated):
-        return []
     tasks: list[Task] = []
-    if updated is None or TASKS in updated:
+    if state.updated is None or TASKS in state.updated:
         tasks = _packets(program, state, checkpoint_id, ns, steps.step)
     for name in _candidates(program, state):
         node = program.nodes[name]
@@ -188,10 +190,12 @@ def _packets(program: Program, state: State, checkpoint_id: str, ns: str, step: 
 def _candidates(program: Program, state: State) -> Sequence[str]:
     if state.updated is None:
         return list(program.nodes)
-    found = [program.trigger_to_nodes[key] for key in state.updated if key in program.trigger_to_nodes]
-    if len(found) == 1 and len(found[0]) <= 1:
-        return found[0]
-    return sorted({name for names in found for name in names})
+    triggers = program.trigger_to_nodes
+    found: Sequence[str] = ()
+    for key in state.updated:
+        if key in triggers:
+            found = triggers[key] if not found else [*found, *triggers[key]]
+    return found if len(found) <= 1 else sorted(set(found))
 
 
 def _due(node: Node, state: State) -> bool:

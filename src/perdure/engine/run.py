@@ -84,17 +84,25 @@ def run(r: Run) -> Steps[None]:
                 yield from _blame(r, tasks, checkpoint_id, error)
         if r.tasks and not r.paused:
             _raise_unfinished(r)
-        yield from _leave(r, [])
+        if r.saver is not None:
+            yield from r.journal.leave([])
+        if r.failure is not None:
+            raise r.failure
     except BaseException as error:
         yield from _abandon(r, error)
         raise
 
 
 def _begin(r: Run) -> Steps[None]:
+    if r.saver is None:
+        opening = open_run(r, None, None)
+        if r.sink.modes:
+            opening.announce(r)
+        return
     while True:
         opening = yield from _load(r)
         try:
-            if r.journal.checks and r.saver is not None:
+            if r.journal.checks:
                 r.saver.check(r.input)
             for batch in opening.batches(r):
                 yield from _claim(r, batch)
@@ -128,7 +136,7 @@ def _claim(r: Run, batch: Batch) -> Steps[None]:
 
 
 def _load(r: Run) -> Steps[Opening]:
-    if r.saver is None or r.thread_id is None:
+    if r.thread_id is None:
         return open_run(r, None, None)
     loaded = yield from Load(r.thread_id, r.ns, r.checkpoint_id_asked)
     head = None
@@ -166,13 +174,13 @@ def _superstep(r: Run) -> Steps[None]:
         r.tell.tasks_started(r.tasks)
     waiting = [task for task in r.tasks if task.outcome is None]
     if waiting:
-        yield from Start(waiting)
+        yield Start(waiting)
         deadline = None
         if r.options.step_timeout is not None:
             deadline = (yield from Now())[0] + r.options.step_timeout
         left = len(waiting)
         while left:
-            done = yield from Next(deadline)
+            done: Finished = yield Next(deadline)
             if type(done.outcome) is Error and (handler := take_over(r.program, done)) is not None:
                 yield from _hand_over(r, done, handler)
                 continue
@@ -188,10 +196,10 @@ def _superstep(r: Run) -> Steps[None]:
             if left and type(done.outcome) in (Error, Cancelled):
                 yield from _stop_siblings(r)
                 break
-    stopped = [task for task in r.tasks if type(task.outcome) is not Value]
-    if stopped and any(type(task.outcome) is not Handled for task in stopped):
-        yield from _end_unfinished(r)
-        return
+    for task in r.tasks:
+        if type(task.outcome) is not Value and type(task.outcome) is not Handled:
+            yield from _end_unfinished(r)
+            return
     yield from _advance(r)
 
 
@@ -336,19 +344,19 @@ def _advance(r: Run) -> Steps[None]:
     """Applies the writes of a finished superstep, plans the next one and stores the checkpoint."""
     number = r.hold.number() if r.saver is not None else r.step + 2
     changed = apply_writes(r.program, r.state, r.tasks, r.next_version(number))
-    if r.parent is None and r.answers.given:
-        r.answers.given.clear()
+    if r.parent is None and r.answers_ is not None:
+        r.answers_.given.clear()
     if r.parent is None and r.saver is not None:
         r.hold.lasting.clear()
     checkpoint = next_checkpoint(r, number, "loop", changed)
     r.step += 1
     done = r.tasks
     r.tasks = next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r.steps)
-    stops = breakpoint_hit(r.state, r.options.interrupt_after, done)
-    last = stops or not r.tasks or _will_stop(r)
-    if not r.ledger.empty:
-        r.ledger = type(r.ledger)()
+    names = r.options.interrupt_after
+    stops = bool(names) and breakpoint_hit(r.state, names, done)
+    r.ledger_ = None
     if checkpoint is not None:
+        last = stops or not r.tasks or _will_stop(r)
         yield from r.journal.step(r.owed, checkpoint, last=last)
     r.owed = ()
     if r.sink.modes:
@@ -365,12 +373,6 @@ def _advance(r: Run) -> Steps[None]:
 def _will_stop(r: Run) -> bool:
     names = r.options.interrupt_before
     return r.step >= r.stop or r.control.drain_requested or breakpoint_hit(r.state, names, r.tasks)
-
-
-def _leave(r: Run, records: Sequence[Record]) -> Steps[None]:
-    yield from r.journal.leave(records)
-    if r.failure is not None:
-        raise r.failure
 
 
 def _abandon(r: Run, error: BaseException) -> Steps[None]:

@@ -100,29 +100,27 @@ class Frame:
         self.slot = False
         self.inner = 0
         self.attempt = 0
-        self.first_time = 0.0
         self.error: Any = None
         self.output: Any = None
         self.lock = threading.Lock()
         self.config_: RunnableConfig | None = None
+        self.first_time = run.clock()
         self.begin()
 
     def begin(self) -> None:
         """Makes ready for the next attempt: nothing written, nothing asked, no call made yet."""
+        if self.attempt:
+            # What an earlier attempt left running may not call any more.
+            self.close_attempt(CancelSignal(f"attempt {self.attempt} of {self.name!r} has ended"))
         self.attempt += 1
         self.ids = 0
         self.nested = 0
         self.refused: BaseException | None = None
         self.taken: set[str] = set()
-        if self.attempt > 1:
-            # What an earlier attempt left running may not call any more.
-            self.close_attempt(CancelSignal(f"attempt {self.attempt - 1} of {self.name!r} has ended"))
         self.book_: CallBook | None = None
         self.scope_: Scope | None = None
         self.writes: list[Write] = []
         self.runtime_: Runtime[Any] | None = None
-        if self.attempt == 1:
-            self.first_time = self.run.clock()
 
     def close_attempt(self, signal: BaseException) -> None:
         """What the attempt has left running gets this signal when it calls."""
