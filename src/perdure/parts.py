@@ -11,7 +11,7 @@ from perdure.typing import OutputT, ResultT, StateT
 
 if TYPE_CHECKING:
     from perdure.config import RunnableConfig
-    from perdure.types import StateSnapshot
+    from perdure.snapshots import StateSnapshot
 
 
 class TaskPayload(TypedDict):

@@ -2,8 +2,8 @@
 
 A dataclass compiles each of its methods by itself, about a quarter of a millisecond a class; the
 rooms define some sixty, which every program would pay for at its start. Here only `__init__` is
-compiled, the other methods are shared by all classes. Values that user code may meet are
-dataclasses, since it may ask `dataclasses` about them.
+compiled, and not before somebody makes an instance; the other methods are shared by all classes.
+Values that user code may meet are dataclasses, since it may ask `dataclasses` about them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,12 @@ def _made(cls: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
     for name in ("__dict__", "__weakref__"):
         body.pop(name, None)
     twin: Any = type(cls)(cls.__name__, cls.__bases__, body)
-    twin.__init__ = _init(twin, fields, frozen, kw_only)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        twin.__init__ = _init(twin, fields, frozen, kw_only)
+        twin.__init__(self, *args, **kwargs)
+
+    twin.__init__ = __init__
     return twin
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +12,6 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
-    NamedTuple,
     TypeAlias,
     overload,
 )
@@ -36,8 +34,7 @@ from perdure.typing import ResultT
 from perdure.warnings import PerdureDeprecatedSinceV11
 
 if TYPE_CHECKING:
-    from perdure.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata
-    from perdure.config import RunnableConfig
+    from perdure.checkpoint.base import BaseCheckpointSaver
     from perdure.parts import (
         CheckpointPayload,
         CheckpointStreamPart,
@@ -52,6 +49,13 @@ if TYPE_CHECKING:
         TasksStreamPart,
         UpdatesStreamPart,
         ValuesStreamPart,
+    )
+    from perdure.snapshots import (
+        PregelExecutableTask,
+        PregelTask,
+        StateSnapshot,
+        StateUpdate,
+        TaskCall,
     )
 
 __all__ = [
@@ -99,7 +103,7 @@ __all__ = [
     "DebugPayload",
 ]
 
-# Programs that do not spell out what a stream yields need none of these.
+# Programs that neither spell out what a stream yields nor look at threads need none of these.
 __getattr__, __dir__ = doors.late(
     __name__,
     {
@@ -117,7 +121,14 @@ __getattr__, __dir__ = doors.late(
             "TasksStreamPart",
             "UpdatesStreamPart",
             "ValuesStreamPart",
-        )
+        ),
+        "perdure.snapshots": (
+            "PregelExecutableTask",
+            "PregelTask",
+            "StateSnapshot",
+            "StateUpdate",
+            "TaskCall",
+        ),
     },
 )
 
@@ -300,78 +311,3 @@ def _fields(value: Any) -> Mapping[Any, Any]:
         return value
     fields: Mapping[Any, Any] = getattr(value, "__dict__", {})
     return fields
-
-
-class StateUpdate(NamedTuple):
-    """One of the updates that `bulk_update_state` applies."""
-
-    values: dict[str, Any] | None
-    as_node: str | None = None
-    task_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskCall:
-    """A call that an open task made: what will not be done again, and what is still to do."""
-
-    id: str
-    name: str
-    state: Literal["finished", "failed", "paused", "running"]
-    result: Any = None
-    error: BaseException | str | None = None
-    started: float | None = None
-    """Seconds since the epoch."""
-    ended: float | None = None
-    """Seconds since the epoch."""
-
-
-class PregelTask(NamedTuple):
-    """A task of the step that comes next."""
-
-    id: str
-    name: str
-    path: tuple[str | int | tuple[Any, ...], ...]
-    error: Exception | str | None = None
-    interrupts: tuple[Interrupt, ...] = ()
-    state: StateSnapshot | RunnableConfig | None = None
-    """For a subgraph: its snapshot, or a config that addresses it."""
-    result: Any | None = None
-    """What the task returned, when it is finished."""
-    calls: tuple[TaskCall, ...] = ()
-    """The calls it made, when it is open."""
-
-
-@dataclass(frozen=True)
-class PregelExecutableTask:
-    """A task, ready to run."""
-
-    name: str
-    input: Any
-    proc: Any
-    writes: deque[tuple[str, Any]]
-    config: RunnableConfig
-    triggers: Sequence[str]
-    retry_policy: Sequence[RetryPolicy]
-    cache_key: CacheKey | None
-    id: str
-    path: tuple[str | int | tuple[Any, ...], ...]
-    writers: Sequence[Any] = ()
-    subgraphs: Sequence[Any] = ()
-    timeout: TimeoutPolicy | None = None
-
-
-class StateSnapshot(NamedTuple):
-    """A thread as it is, or was, at one checkpoint."""
-
-    values: dict[str, Any] | Any
-    next: tuple[str, ...]
-    """Names of the nodes that run next."""
-    config: RunnableConfig
-    """Addresses this checkpoint."""
-    metadata: CheckpointMetadata | None
-    created_at: str | None
-    parent_config: RunnableConfig | None
-    """Addresses the checkpoint before."""
-    tasks: tuple[PregelTask, ...]
-    interrupts: tuple[Interrupt, ...]
-    """The questions that are open."""

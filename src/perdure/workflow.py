@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from perdure.cache.base import BaseCache
     from perdure.config import RunnableConfig
     from perdure.engine.program import Program
+    from perdure.snapshots import StateSnapshot, StateUpdate
     from perdure.stream.run_stream import GraphRunStream
-    from perdure.types import StateSnapshot, StateUpdate
 
 
 class Workflow(Chainable):

@@ -14,7 +14,7 @@ from perdure.engine.tasks import ERROR, INTERRUPT, RETURN, SCHEDULED, Task
 from perdure.inspection.address import Address, locate, names_of, task_ns
 from perdure.inspection.drive import adrive, drive
 from perdure.inspection.snapshot import Opened, begun_in, missing, open_checkpoint, snapshot
-from perdure.types import StateSnapshot
+from perdure.snapshots import StateSnapshot
 
 if TYPE_CHECKING:
     from perdure.workflow import Workflow

@@ -22,7 +22,7 @@ from perdure.inspection.address import Address, config_of
 from perdure.inspection.plan import due_tasks, is_finished, plan_open_step, step_after
 from perdure.interrupts import Interrupt
 from perdure.slotted import slotted
-from perdure.types import PregelTask, StateSnapshot, TaskCall
+from perdure.snapshots import PregelTask, StateSnapshot, TaskCall
 
 
 @slotted
