@@ -27,6 +27,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "perdure.errors",
         "perdure.interrupts",
         "perdure.policies",
+        "perdure.snapshots",
         "perdure.types",
         "perdure.store.base",
         "perdure.checkpoint.serde.types",
