@@ -401,3 +401,46 @@ def test_async_task_called_from_a_sync_task_of_an_async_run():
         return asquare(x).result()
 
     assert asyncio.run(workflow.ainvoke(3)) == 9
+
+
+def notes(error):
+    return " ".join(getattr(error.value, "__notes__", ()))
+
+
+def test_a_future_taken_for_its_result_is_named(drive):
+    """A task that fails on the future of another call says what to pass on instead."""
+
+    @entrypoint()
+    def workflow(n):
+        return square(square(n)).result()
+
+    with pytest.raises(TypeError) as error:
+        drive.invoke(workflow, 2)
+    assert "'square' was given the future of a call" in notes(error)
+
+
+def test_a_future_returned_from_a_workflow_is_named(drive):
+    """The refusal says that the future's result is what can be stored."""
+
+    @entrypoint(checkpointer=InMemorySaver())
+    def workflow(n):
+        return square(n)
+
+    with pytest.raises(Exception, match=r"take that with `\.result\(\)`"):
+        drive.invoke(workflow, 2, T)
+
+
+def test_result_of_an_unfinished_call_in_async_code_says_to_await():
+    """Nothing can wait there; the error says what can."""
+
+    @task
+    async def later(n):
+        return n
+
+    @entrypoint()
+    async def workflow(n):
+        return later(n).result()
+
+    with pytest.raises(asyncio.InvalidStateError) as error:
+        asyncio.run(workflow.ainvoke(1))
+    assert "`await task(...)`" in notes(error)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from perdure.checkpoint.port import Record
@@ -71,7 +72,29 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
         refused = RuntimeError(f"{frame.name!r} raised GeneratorExit")
         refused.__cause__ = error
         return Error(refused)
+    _hint(frame, error)
     return Error(error)
+
+
+def _hint(frame: Frame, error: BaseException) -> None:
+    """Adds what to write instead where the future of a call was taken for its result."""
+    asyncio = sys.modules.get("asyncio")
+    kinds: tuple[type, ...] = (Future,) if asyncio is None else (Future, asyncio.Future)
+    if asyncio is not None and isinstance(error, asyncio.InvalidStateError):
+        hint = (
+            "In async code the call of a task is awaited: `await task(...)`; `.result()` does not wait there"
+        )
+    elif isinstance(error, (TypeError, AttributeError)) and any(
+        isinstance(value, kinds) for value in (*frame.args, *frame.kwargs.values())
+    ):
+        hint = (
+            f"{frame.name!r} was given the future of a call, not its result: pass on what "
+            "`task(...).result()` gives, or `await task(...)` in async code"
+        )
+    else:
+        return
+    with contextlib.suppress(Exception):  # A class of the user's may refuse notes.
+        error.add_note(hint)
 
 
 def is_cancel(error: BaseException) -> bool:

@@ -16,8 +16,9 @@ def unstorable(who: str, error: Exception) -> Exception:
     where = f"{error.path}, " if error.path else ""
     kind = error.type_name or "value"
     article = "an" if kind[:1].lower() in "aeiou" else "a"
-    named = UnstorableError(
-        f"{who} {where}{article} {kind}, which cannot be stored", path=error.path, type_name=error.type_name
-    )
+    what = f"{who} {where}{article} {kind}, which cannot be stored"
+    if kind.endswith("CallFuture"):
+        what += "; it stands for the result of a call: take that with `.result()`"
+    named = UnstorableError(what, path=error.path, type_name=error.type_name)
     named.__cause__ = error
     return named
