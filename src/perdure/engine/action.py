@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.slotted import slotted
 
 if TYPE_CHECKING:
-    from perdure.engine.scope import Frame
+    from perdure.engine.frame import Frame
 
 _OPTIONAL_FORMS = ("{0}", "Optional[{0}]", "{0}|None", "None|{0}")
 _ACCEPTED = {"config": "RunnableConfig", "writer": "StreamWriter", "store": "BaseStore", "error": "NodeError"}

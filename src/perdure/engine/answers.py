@@ -17,7 +17,7 @@ from perdure.slotted import field, slotted
 from perdure.types import Interrupt
 
 if TYPE_CHECKING:
-    from perdure.engine.scope import Frame
+    from perdure.engine.frame import Frame
 
 _HEX = frozenset("0123456789abcdef")
 

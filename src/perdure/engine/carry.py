@@ -11,6 +11,7 @@ from perdure.checkpoint.port import Batch
 from perdure.context import scope_var
 from perdure.engine.attempt import attempts
 from perdure.engine.effects import CacheGet, Invoke, Limit, Sleep, Tell
+from perdure.engine.frame import Frame, Job, remember
 from perdure.engine.futures import CallFuture
 from perdure.engine.limits import only_async, progress
 from perdure.engine.live import Run
@@ -25,7 +26,7 @@ from perdure.engine.outcomes import (
 )
 from perdure.engine.program import Write
 from perdure.engine.refusals import unstorable
-from perdure.engine.scope import Frame, Job, remember
+from perdure.engine.scope import scope_of
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers
 
@@ -135,7 +136,7 @@ class Carrier:
                 f'No synchronous function provided to "{effect.action.name}". '
                 "It is an async function: use ainvoke, astream or another async method of the workflow"
             )
-        scope_var.set(frame.scope())
+        scope_var.set(scope_of(frame))
         if self.run.guest is not None:
             self.run.guest.put(frame)
         return call(*effect.args, **effect.kwargs)

@@ -41,13 +41,14 @@ from perdure.engine.effects import (
     Tell,
     Wait,
 )
+from perdure.engine.frame import Frame, Job
 from perdure.engine.futures import CallFuture, CallWork, TaskWork
 from perdure.engine.limits import Watch, progress
 from perdure.engine.live import Run
 from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_of
 from perdure.engine.program import Write
 from perdure.engine.run import run as loop
-from perdure.engine.scope import Frame, Job
+from perdure.engine.scope import scope_of
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
 from perdure.engine.workers import Workers, threads
 from perdure.errors import GraphBubbleUp
@@ -429,7 +430,7 @@ class AsyncDriver(Carrier):
     async def _invoke(self, frame: Frame, effect: Invoke) -> Any:
         action = effect.action
         if action.asyn is not None:
-            scope_var.set(frame.scope())
+            scope_var.set(scope_of(frame))
             if self.run.guest is not None:
                 self.run.guest.put(frame)
             value = await action.asyn(*effect.args, **effect.kwargs)

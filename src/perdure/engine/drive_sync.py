@@ -10,10 +10,10 @@ from typing import Any
 
 from perdure.engine.carry import Carrier, resolve_future
 from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Tell, Wait
+from perdure.engine.frame import Frame, Job
 from perdure.engine.futures import CallFuture, CallWork, TaskWork
 from perdure.engine.live import Run
 from perdure.engine.run import run as loop
-from perdure.engine.scope import Frame, Job
 from perdure.engine.tasks import Cancelled, Finished, Outcome, Task
 from perdure.engine.workers import Workers
 from perdure.errors import CancelSignal

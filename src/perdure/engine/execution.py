@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from perdure.checkpoint.port import Batch, Record
 from perdure.context import scope_var
 from perdure.engine.drive_sync import SyncDriver
+from perdure.engine.frame import Inner
 from perdure.engine.guest import NO_VISIT, Visit
 from perdure.engine.outcomes import signal_of
 from perdure.engine.refusals import unstorable
 from perdure.engine.request import Asked, make_run
 from perdure.engine.rules import read_channels
-from perdure.engine.scope import Inner
 from perdure.engine.tasks import ERROR, RETURN, Error, Value
 from perdure.engine.workers import Workers
 from perdure.errors import GraphInterrupt, ParentCommand, UnstorableError, is_invalid_resume

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
-from perdure.engine.scope import Job
+from perdure.engine.frame import Job
 from perdure.engine.tasks import Finished, Task
 from perdure.engine.workers import Once, Workers, threads
 from perdure.errors import CancelSignal, GraphBubbleUp

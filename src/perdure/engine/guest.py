@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from perdure.engine.frame import Frame
     from perdure.engine.live import Run
     from perdure.engine.program import Branch
-    from perdure.engine.scope import Frame
 
 Moment: TypeAlias = Literal["begin", "end", "fail"]
 

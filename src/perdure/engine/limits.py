@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from perdure.errors import NodeTimeoutError
 
 if TYPE_CHECKING:
-    from perdure.engine.scope import Frame
+    from perdure.engine.frame import Frame
     from perdure.policies import TimeoutPolicy
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from perdure.checkpoint.port import Batch, NativeSaver, Record
     from perdure.config import RunnableConfig
     from perdure.engine.action import Action
+    from perdure.engine.frame import Frame, Job
     from perdure.engine.guest import Guest
-    from perdure.engine.scope import Frame, Job
     from perdure.engine.workers import Workers
     from perdure.types import Interrupt
 

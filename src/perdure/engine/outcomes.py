@@ -11,9 +11,9 @@ from typing import Any
 
 from perdure.checkpoint.port import Record
 from perdure.engine.calls import parts_of
+from perdure.engine.frame import Frame, Job, warn_unclaimed
 from perdure.engine.live import Run
 from perdure.engine.program import Write
-from perdure.engine.scope import Frame, Job, warn_unclaimed
 from perdure.engine.tasks import (
     ERROR,
     INTERRUPT,

@@ -14,9 +14,9 @@ from perdure.engine.tasks import PUSH, RETURN, Error, Handled, Outcome, Paused, 
 if TYPE_CHECKING:
     from perdure.checkpoint.port import NewCheckpoint
     from perdure.engine.calls import Call
+    from perdure.engine.frame import Frame
     from perdure.engine.live import Run
     from perdure.engine.program import Write
-    from perdure.engine.scope import Frame
     from perdure.messages import MessageWriter
 
 _NOT_SHOWN = frozenset(

@@ -8,8 +8,8 @@ from typing import Any
 from perdure.engine.action import Action, is_runnable
 from perdure.engine.attempt.visited import visited
 from perdure.engine.effects import Invoke, Steps
+from perdure.engine.frame import Frame, settle_attempt
 from perdure.engine.program import Node, Write
-from perdure.engine.scope import Frame, settle_attempt
 from perdure.engine.tasks import Task
 from perdure.errors import ParentCommand
 from perdure.types import Command

@@ -12,9 +12,9 @@ from typing import Any
 from xxhash import xxh3_128_hexdigest
 
 from perdure.engine.effects import CacheGet, CacheSet, Steps
+from perdure.engine.frame import Frame
 from perdure.engine.keys import namespace_of_node, namespace_of_task
 from perdure.engine.refusals import unstorable
-from perdure.engine.scope import Frame
 from perdure.policies import CacheKey, CachePolicy
 from perdure.typing import MISSING
 

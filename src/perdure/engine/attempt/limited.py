@@ -6,7 +6,7 @@ from typing import Any
 
 from perdure.engine.attempt.body import attempt
 from perdure.engine.effects import Limit, Steps
-from perdure.engine.scope import Frame
+from perdure.engine.frame import Frame
 
 
 def limited(frame: Frame) -> Steps[Any]:

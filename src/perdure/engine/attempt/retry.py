@@ -9,8 +9,8 @@ from perdure.engine.attempt.body import attempt
 from perdure.engine.attempt.cached import cached
 from perdure.engine.attempt.limited import limited
 from perdure.engine.effects import Sleep, Steps
+from perdure.engine.frame import Frame
 from perdure.engine.outcomes import drop_undelivered
-from perdure.engine.scope import Frame
 from perdure.types import RetryPolicy
 
 

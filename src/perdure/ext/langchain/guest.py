@@ -23,9 +23,9 @@ from perdure.ext.langchain.visits import BranchVisit, FrameVisit, RunVisit
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from perdure.engine.frame import Frame
     from perdure.engine.live import Run
     from perdure.engine.program import Branch
-    from perdure.engine.scope import Frame
 
 
 def surrounding_config() -> Mapping[str, Any]:

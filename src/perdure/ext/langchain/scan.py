@@ -14,7 +14,7 @@ from perdure.context import new_id
 from perdure.types import Command
 
 if TYPE_CHECKING:
-    from perdure.engine.scope import Frame
+    from perdure.engine.frame import Frame
 
 
 class Shown:

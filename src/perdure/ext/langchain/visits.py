@@ -20,7 +20,7 @@ from perdure.ext.langchain.lifecycle import AsyncGraphCallbacks, GraphCallbacks,
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from perdure.engine.scope import Frame
+    from perdure.engine.frame import Frame
     from perdure.ext.langchain.guest import LangChain
     from perdure.ext.langchain.scan import Scan
 
