@@ -71,6 +71,24 @@ def _tasks() -> list[Workload]:
     return rows
 
 
+def _streams() -> list[Workload]:
+    rows = []
+    for mode in ("values", "updates"):
+        for way in ("", "-async"):
+            title = f"stream({mode}) of 500 supersteps, {'async' if way else 'sync'}"
+            rows.append(Workload(f"stream-{mode}{way}", title, "us", NOTHING, 8))
+    for way in ("", "-async"):
+        title = f"v3, nine projections, 500 supersteps, {'async' if way else 'sync'}"
+        rows.append(Workload(f"v3{way}", title, "us", NOTHING, 4))
+    for name, title in (
+        ("tokens", "token of 1,000 in run.messages, sync"),
+        ("tokens-async", "token of 1,000 in run.messages, async"),
+        ("tokens-mode", "token of 1,000 in mode messages"),
+    ):
+        rows.append(Workload(name, title, "us", NOTHING, alone=True))
+    return rows
+
+
 WORKLOADS = (
     *_supersteps(),
     *_tasks(),
@@ -78,6 +96,7 @@ WORKLOADS = (
     Workload("call-async", "empty entrypoint call, async", "us", NOTHING),
     Workload("resume-memory", "resume behind 500 finished tasks, memory", "ms", MEMORY),
     Workload("resume-sqlite", "resume behind 500 finished tasks, sqlite", "ms", SYNC_TASKS),
+    *_streams(),
     Workload("import", "import, CPU with interpreter start", "ms", NOTHING, 10, alone=True),
     Workload("chat-file", "200-turn chat of 400 kB: file", "kB", SYNC_STEPS, alone=True, once=True),
     Workload("chat-turn", "200-turn chat of 400 kB: turn", "us", SYNC_STEPS, alone=True, once=True),

@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import stream_programs  # noqa: F401  # registers its programs
 from programs import PROGRAMS
 
 
