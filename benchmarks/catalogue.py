@@ -106,3 +106,7 @@ RAW = "sqlite-raw"
 """The floor under `step-sqlite-sync`: the bytes that such a step stores, as one plain insert and
 commit per step. Measured on perdure's side only."""
 RAW_LIMIT = 2.0
+
+MODEL = "tokens-alone"
+"""The floor under the `tokens` rows: the same model read by LangChain alone, without a workflow.
+Measured in perdure's process only."""

@@ -117,18 +117,13 @@ class Workflow(Chainable):
                 "messages", "tasks", "checkpoints", "debug", or several), `subgraphs` (also what
                 nested workflows do).
         """
-        yield from engine.stream(self, engine.Call.of("stream", input, config, options))
+        return engine.stream(self, lambda: engine.Call.of("stream", input, config, options))
 
-    async def astream(
+    def astream(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream` for async callers."""
-        events = engine.astream(self, engine.Call.of("astream", input, config, options))
-        try:
-            async for item in events:
-                yield item
-        finally:
-            await events.aclose()
+        return engine.astream(self, lambda: engine.Call.of("astream", input, config, options))
 
     def stream_events(
         self, input: Any, config: RunnableConfig | Mapping[str, Any] | None = None, *, version: str = "v2",

@@ -22,8 +22,8 @@ def run(code: str) -> str:
 def test_every_row_has_a_program() -> None:
     """The catalogue and the programs name the same things."""
     code = (
-        "import catalogue, programs\n"
-        "rows = {work.name for work in catalogue.WORKLOADS} | {catalogue.RAW}\n"
+        "import catalogue, programs, stream_programs\n"
+        "rows = {work.name for work in catalogue.WORKLOADS} | {catalogue.RAW, catalogue.MODEL}\n"
         "print(sorted(rows ^ programs.PROGRAMS.keys()))"
     )
     assert run(code) == "[]\n"

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.config import get_stream_writer
 from perdure.engine.action import Action
-from perdure.engine.quiet import is_quiet
+from perdure.engine.quiet import is_brief, is_quiet
 from perdure.func import task
 from perdure.types import StreamWriter
 
@@ -87,3 +87,51 @@ def test_only_quiet_nodes_run_in_the_consumers_thread(chain):
 
     list(chain(("quiet", lambda s: {"b": 1}), ("told", told)).stream({"a": []}, stream_mode="updates"))
     assert threads != [threading.get_ident()]
+
+
+def repeats(state):
+    while state["n"] < LIMIT:
+        pass
+    return "a"
+
+
+def counts(state):
+    for _ in state["items"]:
+        pass
+    return "a"
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda state: "a" if state["n"] < LIMIT else "b",
+        lambda state: "a" if len(state["items"]) else "b",
+        lambda state: ["a", "b"] if isinstance(state["n"], int) else "b",
+        lambda state: {"n": state["n"] and "a"},
+    ],
+)
+def test_code_that_only_looks_at_the_state_is_brief(fn):
+    """It may run on an event loop, which it cannot hold up."""
+    assert is_brief(Action.of(fn, "n"))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        repeats,
+        counts,
+        lambda state: sum(x * x for x in range(state["n"])),
+        lambda state: [x + 1 for x in state["items"]],
+        lambda state: input("go?"),
+        lambda state: open(state["file"]),  # noqa: SIM115
+        lambda state: sorted(state["items"]),
+        lambda state: state["user"].orders,
+        lambda state: work().result(),
+        lambda state: helper(),
+        closed_over(helper),
+        print,
+    ],
+)
+def test_code_that_loops_waits_or_reaches_out_is_not(fn):
+    """Loops, files, attributes that may be worked out, calls of who knows what."""
+    assert not is_brief(Action.of(fn, "n"))

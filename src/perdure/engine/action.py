@@ -35,6 +35,8 @@ class Action:
     inject: tuple[tuple[str, int], ...] = ()
     nested: bool = False
     """The callable is a workflow: calling it is a nested run."""
+    brief: bool = False
+    """The callable is sync and so short that it may run on an event loop."""
 
     @property
     def is_async(self) -> bool:

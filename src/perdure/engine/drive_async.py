@@ -107,7 +107,9 @@ class AsyncDriver(Carrier):
                         answer = await self._next_or_event(effect)
                         while sink.queue and not self.leaving:
                             yield sink.queue.popleft()
-                    if answer is None:
+                    if type(effect) is Start:
+                        self._start(effect)
+                    elif answer is None:
                         answer = await _PERFORM[type(effect)](self, effect)
                 except BaseException as raised:
                     self.leaving = self.leaving or isinstance(raised, GeneratorExit)
@@ -194,7 +196,7 @@ class AsyncDriver(Carrier):
         threads.start(work)
         return await future
 
-    async def _start(self, effect: Start) -> None:
+    def _start(self, effect: Start) -> None:
         for task in effect.tasks:
             if _is_sync(task):
                 work = TaskWork(task, self.carry_task, self._task_left)
@@ -369,7 +371,8 @@ class AsyncDriver(Carrier):
                 outcome = Cancelled(error)
             else:
                 outcome = outcome_of(frame, error)
-        await self._settle_open(frame, outcome)
+        if frame.open:
+            await self._settle_open(frame, outcome)
         self.release_slot(frame)
         outcome = close_frame(frame, outcome)
         return outcome, dropped_by(frame, outcome)
@@ -434,10 +437,12 @@ class AsyncDriver(Carrier):
             if self.run.guest is not None:
                 self.run.guest.put(frame)
             value = await action.asyn(*effect.args, **effect.kwargs)
+        elif action.brief:
+            value = self.invoke(frame, effect)
         else:
             value = await self._on_worker(frame, effect)
         # An async function may return what it should have awaited.
-        while inspect.isawaitable(value):
+        while type(value) is not dict and inspect.isawaitable(value):
             value = await value
         return value
 
@@ -625,7 +630,6 @@ class AsyncDriver(Carrier):
 
 _PERFORM: dict[type[Effect[Any]], Callable[[AsyncDriver, Any], Awaitable[Any]]] = {
     Load: AsyncDriver._load,
-    Start: AsyncDriver._start,
     Next: AsyncDriver._next,
     Store: AsyncDriver._store,
     Commit: AsyncDriver._commit,

@@ -49,8 +49,8 @@ class SyncDriver(Carrier):
                 effect = steps.send(answer) if error is None else steps.throw(error)
                 answer = error = None
                 try:
-                    if sink.queue:
-                        yield from self._events()
+                    while sink.queue and not self.leaving and not self.shared:
+                        yield sink.queue.popleft()
                     if self.live and type(effect) is Next and not self.ready:
                         answer = yield from self._next_live(effect)
                     else:

@@ -253,7 +253,7 @@ class _Execution:
 def invoke(workflow: Workflow, call: Call) -> Any:
     """Runs a workflow to its end; see `Workflow.invoke`."""
     if _wants_items(call):
-        return list(stream(workflow, call))
+        return list(stream(workflow, lambda: call))
     execution = _Execution(workflow, call, None)
     known, value = execution.restored()
     if known:
@@ -285,7 +285,7 @@ async def ainvoke(workflow: Workflow, call: Call) -> Any:
     from perdure.engine.drive_async import AsyncDriver
 
     if _wants_items(call):
-        return [item async for item in astream(workflow, call)]
+        return [item async for item in astream(workflow, lambda: call)]
     execution = _Execution(workflow, call, None)
     known, value = execution.restored()
     if known:
@@ -340,9 +340,13 @@ def _in_place_of_a_node(call: Call) -> bool:
     return "checkpoint_ns" in named and scope_var.get() is not None
 
 
-def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
-    """Runs a workflow as it is read; see `Workflow.stream`."""
-    execution, shape, show, modes = _opened(workflow, call)
+def stream(workflow: Workflow, asked: Callable[[], Call]) -> Iterator[Any]:
+    """Runs a workflow as it is read; see `Workflow.stream`.
+
+    Args:
+        asked: Checks what the caller said, once the first item is read.
+    """
+    execution, shape, show, modes = _opened(workflow, asked())
     known, value = execution.restored()
     if known:
         if "values" in modes:
@@ -372,11 +376,11 @@ def stream(workflow: Workflow, call: Call) -> Iterator[Any]:
     visit.tell("end", result)
 
 
-async def astream(workflow: Workflow, call: Call) -> AsyncGenerator[Any, None]:
-    """Runs a workflow as it is read; see `Workflow.astream`."""
+async def astream(workflow: Workflow, asked: Callable[[], Call]) -> AsyncGenerator[Any, None]:
+    """Runs a workflow as it is read; see `stream`."""
     from perdure.engine.drive_async import AsyncDriver
 
-    execution, shape, show, modes = _opened(workflow, call)
+    execution, shape, show, modes = _opened(workflow, asked())
     known, value = execution.restored()
     if known:
         if "values" in modes:

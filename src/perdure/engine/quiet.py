@@ -1,12 +1,15 @@
-"""Functions that, as their code shows, cannot tell listeners anything while they run.
+"""What the code of a function shows about where it may run.
 
-Such a function calls nothing but builtins, so it calls no task, no graph, no model and no
-writer. It may run on the thread that hands events out: there is nothing to hand out meanwhile.
+A *quiet* function cannot tell listeners anything while it runs: it calls nothing but builtins, so
+it calls no task, no graph, no model and no writer. It may run on the thread that hands events out,
+as there is nothing to hand out meanwhile. A *brief* one is quiet and only looks at what it is
+given, once: it cannot wait, and has no loop. It may run on an event loop, though it is sync.
 """
 
 from __future__ import annotations
 
 import builtins
+import dis
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ _REACHING = frozenset(
     ("__import__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "locals", "vars")
 )
 _HARMLESS = frozenset(vars(builtins)) - _REACHING
+_LOOKING = frozenset(("abs", "all", "any", "bool", "int", "isinstance", "len", "max", "min", "str", "type"))
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -38,6 +42,16 @@ def is_quiet(action: Action) -> bool:
         except ValueError:  # Not bound yet: it may become anything.
             return False
     return all(isinstance(value, _PLAIN) for value in reached)
+
+
+def is_brief(action: Action) -> bool:
+    """True when the code of an action only looks at the state, without waiting and without a loop."""
+    if not is_quiet(action):
+        return False
+    code = action.fn.__code__
+    named = {name for name in code.co_names if name not in action.fn.__globals__}
+    looping = any("BACKWARD" in step.opname for step in dis.get_instructions(code))
+    return named <= _LOOKING and not looping and len(list(_codes(code))) == 1
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

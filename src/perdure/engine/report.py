@@ -95,9 +95,10 @@ class Report:
             for task in tasks:
                 if not task.node.hidden:
                     self._task(self._start_of(task.id, task.name, task.input, task.triggers, task))
-        for task in tasks:
-            if task.restored and type(task.outcome) is Value:
-                self._update(task, restored=True)
+        if sink.updates:
+            for task in tasks:
+                if task.restored and type(task.outcome) is Value:
+                    self._update(task, restored=True)
 
     def task_ended(self, task: Task, step: int | None = None) -> None:
         """A node's task of this superstep has an outcome, or of the superstep `step`."""
@@ -105,7 +106,8 @@ class Report:
         if task.node.hidden or not sink.modes:
             return
         if type(outcome) is Value:
-            self._update(task, restored=task.cached)
+            if sink.updates:
+                self._update(task, restored=task.cached)
         elif isinstance(outcome, Paused):
             self._interrupted(outcome)
         if sink.tasks:
@@ -114,7 +116,7 @@ class Report:
 
     def _update(self, task: Task, *, restored: bool) -> None:
         run = self.run
-        if not run.sink.updates or task.node.hidden:
+        if task.node.hidden:
             return
         chunk = {task.name: shown_writes(task.writes, run.output_keys)}
         if restored:
@@ -322,4 +324,7 @@ def _put(found: dict[str, Any], key: str, value: Any) -> None:
 def _touches(changed: Any, keys: Any) -> bool:
     if isinstance(keys, str):
         return keys in changed
-    return any(key in changed for key in keys)
+    for key in keys:  # noqa: SIM110  # quicker than a generator; this runs once a superstep
+        if key in changed:
+            return True
+    return False

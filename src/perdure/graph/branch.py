@@ -8,11 +8,12 @@ from typing import Any
 from perdure.constants import END, START
 from perdure.engine.action import Action, is_runnable, name_of
 from perdure.engine.program import Branch, Channels, Steps, Write
+from perdure.engine.quiet import is_brief
 from perdure.graph.hints import input_class, literal_targets
 from perdure.graph.read import reader
 from perdure.graph.schema import Schema
 from perdure.graph.write import Destinations
-from perdure.slotted import slotted
+from perdure.slotted import replace, slotted
 from perdure.types import Send
 
 _UNNAMED = "condition"
@@ -55,9 +56,10 @@ def compile_branch(node: str, spec: BranchSpec, schema: Schema, destinations: De
         schema: What `path` is called with: the class it wants, else the node's input schema.
     """
     where = f"Branch {spec.name!r} of node {node!r}"
+    path = Action.of(spec.path, spec.name if spec.name != _UNNAMED else name_of(spec.path))
     return Branch(
         name=spec.name,
-        path=Action.of(spec.path, spec.name if spec.name != _UNNAMED else name_of(spec.path)),
+        path=replace(path, brief=is_brief(path)),
         read=_argument(schema, inferred=spec.input_schema is not None),
         route=_router(where, spec.ends, destinations),
     )

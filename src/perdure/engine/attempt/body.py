@@ -43,7 +43,7 @@ def _node(frame: Frame, task: Task) -> Steps[list[Write]]:
     node, run = task.node, frame.run
     try:
         output = yield _invoke(frame, node.action, frame.args, {})
-        if not run.program.entrypoint and is_runnable(output):
+        if type(output) is not dict and not run.program.entrypoint and is_runnable(output):
             output = yield _invoke(frame, Action.of(output), frame.args, {})
     except ParentCommand as signal:
         output = _own(signal, frame)
