@@ -309,7 +309,7 @@ def test_a_time_out_cannot_be_swallowed():
 
 def test_code_that_will_not_end_is_left_behind(monkeypatch):
     """The run goes on without it after a moment of grace."""
-    monkeypatch.setattr("perdure.engine.drive_async._GRACE", SHORT)
+    monkeypatch.setattr("perdure.engine.carry_async._GRACE", SHORT)
     release = []
 
     async def node(state):

@@ -12,7 +12,7 @@ from perdure.context import scope_var
 from perdure.engine.attempt import attempts
 from perdure.engine.effects import CacheGet, Invoke, Limit, Sleep, Tell
 from perdure.engine.frame import Frame, Job, remember
-from perdure.engine.futures import CallFuture
+from perdure.engine.futures import CallFuture, CallWork
 from perdure.engine.limits import only_async, progress
 from perdure.engine.live import Run
 from perdure.engine.outcomes import (
@@ -225,6 +225,26 @@ class Carrier:
             progress(job.caller)
         self.run.tell.call_ended(job.frame, outcome)
         resolve(outcome)
+
+    # calls ------------------------------------------------------------------------------
+
+    def start(self, job: Job) -> Any:
+        """Queues a call for a worker, or for whoever waits for it; gives a sync caller's future."""
+        work = CallWork(
+            job, lambda job: self.carry_call(job, lambda outcome: resolve_future(future, outcome))
+        )
+        future = CallFuture(job, work, self.workers)
+        job.future, job.work = future, work
+        self.release_slot(job.caller)
+        self.workers.submit(work)
+        return future
+
+    def known(self, frame: Frame, outcome: Outcome) -> Any:
+        """A sync caller's finished future, for a recorded outcome."""
+        job = Job(None, frame, frame, frame.book.root)  # type: ignore[arg-type]
+        future = CallFuture(job)
+        resolve_future(future, outcome)
+        return future
 
     def release_slot(self, frame: Frame) -> None:
         """A frame makes a call: it may begin to wait, so another may start."""

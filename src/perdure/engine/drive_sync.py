@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perdure.engine.carry import Carrier, resolve_future
+from perdure.engine.carry import Carrier
 from perdure.engine.effects import Cancel, Commit, Effect, Load, Next, Now, Start, Store, Tell, Wait
-from perdure.engine.frame import Frame, Job
-from perdure.engine.futures import CallFuture, CallWork, TaskWork
+from perdure.engine.frame import Job
+from perdure.engine.futures import TaskWork
 from perdure.engine.live import Run
 from perdure.engine.run import run as loop
-from perdure.engine.tasks import Cancelled, Finished, Outcome, Task
+from perdure.engine.tasks import Cancelled, Finished, Task
 from perdure.engine.workers import Workers
 from perdure.errors import CancelSignal
 from perdure.stream.sink import Event
@@ -171,14 +171,6 @@ class SyncDriver(Carrier):
                 "ainvoke or astream from async code, or make the task a plain function"
             )
 
-    def start(self, job: Job) -> CallFuture:
-        """Queues a call for a worker, or for whoever waits for it."""
-        return start_on_thread(self, job)
-
-    def known(self, frame: Frame, outcome: Outcome) -> CallFuture:
-        """A future that has its outcome."""
-        return known_future(frame, outcome)
-
 
 _PERFORM: dict[type[Effect[Any]], Callable[[SyncDriver, Any], Any]] = {
     Load: SyncDriver._load,
@@ -196,21 +188,3 @@ _PERFORM: dict[type[Effect[Any]], Callable[[SyncDriver, Any], Any]] = {
 def not_begun() -> Cancelled:
     """The outcome of a task that the end of its run was ahead of."""
     return Cancelled(CancelSignal("the run ended before the task began"))
-
-
-def start_on_thread(carrier: Carrier, job: Job) -> CallFuture:
-    """Queues a sync call; gives the future of a sync caller."""
-    work = CallWork(job, lambda job: carrier.carry_call(job, lambda outcome: resolve_future(future, outcome)))
-    future = CallFuture(job, work, carrier.workers)
-    job.future, job.work = future, work
-    carrier.release_slot(job.caller)
-    carrier.workers.submit(work)
-    return future
-
-
-def known_future(frame: Frame, outcome: Outcome) -> CallFuture:
-    """A finished future for a recorded outcome."""
-    job = Job(None, frame, frame, frame.book.root)  # type: ignore[arg-type]
-    future = CallFuture(job)
-    resolve_future(future, outcome)
-    return future
