@@ -291,12 +291,11 @@ def shown_writes(writes: Any, keys: Any) -> Any:
     if isinstance(keys, str):
         found = [value for key, value in writes if key == keys]
         return found if len(found) > 1 else found[0] if found else None
-    wanted = [(key, value) for key, value in writes if key in keys]
-    if not wanted:
-        return None
-    if len({key for key, _ in wanted}) < len(wanted):
+    wanted = [write for write in writes if write[0] in keys]
+    shown = dict(wanted)
+    if len(shown) < len(wanted):
         return [{key: value} for key, value in wanted]
-    return dict(wanted)
+    return shown or None
 
 
 def result_of(writes: Iterable[Write], keys: str | Sequence[str]) -> dict[str, Any]:
