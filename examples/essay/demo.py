@@ -135,14 +135,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="perdure-demo-") as folder:
         stage = Stage(Path(folder))
         stage.outside.touch()
-        print("An essay in three tasks. It is killed in the second one:")
+        print("An essay in three tasks (▶ begins, ✔ is done). It is killed in the second one:\n")
         kill_half_way(stage)
-        print(f"  kill -9 {stage.starts[-1].pid}\n\nA new process goes on from {stage.database.name}:")
+        print(f"\n  kill -9 {stage.starts[-1].pid}, when `{KILL_AFTER}` was written")
+        print(f"\nA new process goes on from {stage.database.name} (↺ is served from the record):\n")
         run(stage, "resume")
         print("\nIt waits for a person, and no process is running. The question is in the database:")
         (question,) = [it.value for task in stage.state().tasks for it in task.interrupts]
         answer = ask(question)
-        print("\nA third process takes the answer:")
+        print("\nA third process takes the answer:\n")
         run(stage, answer)
         print("\nWhat happened, from the database and from the log that the tasks kept outside:\n")
         print("\n".join(timeline(stage)))

@@ -1,8 +1,9 @@
 """An essay in three tasks, approved by a person: `workflow.py DATABASE LOG start|resume|yes|no`.
 
-Every start of this program is a process of its own; what ties them together is the thread in
-the database. The tasks also write to a log of their own, as an e-mail or a payment would leave
-its mark in the outside world: it shows what was really done, and how often.
+Every start of this program is a process of its own, and shows a timeline of its tasks as they
+run; what ties the processes together is the thread in the database. The tasks also write to a
+log of their own, as an e-mail or a payment would leave its mark in the outside world: it shows
+what was really done, and how often.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from perdure import Command, entrypoint, interrupt, task
 from perdure.checkpoint.sqlite import SqliteSaver
+from perdure.stream import show_progress
 
 THREAD = {"configurable": {"thread_id": "essay"}}
 PARAGRAPHS = 4
@@ -26,7 +28,6 @@ def note(what: str) -> None:
     line = json.dumps({"at": time.time(), "pid": os.getpid(), "what": what}) + "\n"
     with open(os.environ["ESSAY_LOG"], "ab", buffering=0) as log:
         log.write(line.encode())
-    print(f"  [{os.getpid()}] {what}", flush=True)
 
 
 @task
@@ -80,11 +81,11 @@ GIVEN = {"start": "cat", "resume": None, "yes": Command(resume=True), "no": Comm
 def main() -> None:
     database, os.environ["ESSAY_LOG"], verb = sys.argv[1:]
     with SqliteSaver.from_conn_string(database) as saver:
-        result = build(saver).invoke(GIVEN[verb], THREAD, durability="sync")
-    for question in result.get("__interrupt__", ()):
+        run = show_progress(build(saver), GIVEN[verb], THREAD, file=sys.stdout, durability="sync")
+    for question in run.interrupts:
         note(f"paused: {question.value['action']}")
-    if "is_approved" in result:
-        note(f"returned: {json.dumps(result)}")
+    if not run.interrupted:
+        note(f"returned: {json.dumps(run.output)}")
 
 
 if __name__ == "__main__":

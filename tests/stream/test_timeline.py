@@ -9,6 +9,7 @@ import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
 from perdure.func import entrypoint, task
+from perdure.graph import START, StateGraph
 from perdure.stream import TimelineTransformer, show_progress
 from perdure.stream.router import EventRouter
 from perdure.stream.timeline import Lines, Table, view_for
@@ -42,7 +43,43 @@ def test_progress_of_a_run_and_of_its_resumption():
     assert lines(file) == [["▶", "flow"], ["▶", "double"], ["✔", "double"], ["⏸", "flow"]]
     file = io.StringIO()
     assert show_progress(flow, Command(resume=1), thread, file=file).output == 5
-    assert lines(file) == [["▶", "flow"], ["▶", "double"], ["✔", "flow"], ["↺", "double"]]
+    assert lines(file) == [["▶", "flow"], ["↺", "double"], ["✔", "flow"]]
+
+
+def test_progress_of_a_graph_that_goes_on():
+    """A node whose result is on record says so as well."""
+    broken = [True]
+
+    def second(state):
+        if broken.pop():
+            raise ValueError("down")
+        broken.append(False)
+
+    builder = StateGraph(dict).add_node("first", lambda state: None).add_node("second", second)
+    graph = builder.add_edge(START, "first").add_edge(START, "second").compile(InMemorySaver())
+    with pytest.raises(ValueError, match="down"):
+        show_progress(graph, {}, T, file=io.StringIO())
+    broken.append(False)
+    file = io.StringIO()
+    show_progress(graph, None, T, file=file)
+    assert lines(file) == [["↺", "first"], ["▶", "second"], ["✔", "second"]]
+
+
+def test_progress_of_a_question_in_a_task():
+    """The task that asked is paused, as is its caller."""
+
+    @task
+    def ask():
+        return interrupt("sure? " * 99)
+
+    @entrypoint(checkpointer=InMemorySaver())
+    def asking(x):
+        return ask().result()
+
+    file = io.StringIO()
+    show_progress(asking, 1, T, file=file)
+    assert lines(file) == [["▶", "asking"], ["▶", "ask"], ["⏸", "asking"], ["⏸", "ask"]]
+    assert max(map(len, file.getvalue().splitlines())) < 110
 
 
 def test_progress_of_a_run_that_fails():
@@ -92,6 +129,14 @@ def test_what_a_failed_run_left_is_stopped():
     """A task without an end was not served from the record when the run failed."""
     text = timeline(io.StringIO(), start((), "a", "1"), seconds=[0, 0], end=ValueError())
     assert text.splitlines()[-1].strip() == "0.00s  ■ a"
+
+
+def test_a_file_that_cannot_hold_the_marks_gets_the_rest():
+    """A run does not fail for the letters of its timeline."""
+    file = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    TimelineTransformer(file=file, clock=lambda: 0.0).process(start((), "käse", "1"))
+    file.seek(0)
+    assert file.read() == "    0.00s  ? käse\n"
 
 
 class Terminal(io.StringIO):

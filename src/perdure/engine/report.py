@@ -94,6 +94,8 @@ class Report:
         if sink.tasks:
             for task in tasks:
                 if not task.node.hidden:
+                    if task.restored and type(task.outcome) is Value:
+                        self._recorded(task.id)
                     self._task(self._start_of(task.id, task.name, task.input, task.triggers, task))
         if sink.updates:
             for task in tasks:
@@ -146,7 +148,12 @@ class Report:
     def call_restored(self, frame: Frame, call: Call, args: Any, kwargs: Any) -> None:
         """A task is called, and its recorded outcome is given."""
         if self.run.sink.tasks:
+            self._recorded(call.id)
             self._task(self._start_of(call.id, call.name, (args, kwargs), (PUSH,), None))
+
+    def _recorded(self, id: str) -> None:
+        if self.run.sink.recorded:
+            self._emit("recorded", id)
 
     def call_ended(self, frame: Frame, outcome: Outcome) -> None:
         """A call has an outcome. A paused one is reported by the node that made it."""

@@ -1,7 +1,8 @@
 """From items of `stream(version="v2")` to a router's events; without I/O.
 
 The engine tells more than the protocol has methods for: `breakpoints` when a run stops at a
-static one, `runs` when a nested run begins and ends. Those reach the transformers as notes.
+static one, `runs` when a nested run begins and ends, `recorded` when what starts next is on
+record. Those reach the transformers as notes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from perdure.stream.result import Result
 from perdure.stream.router import EventRouter
 
 BASE_MODES: tuple[str, ...] = ("values", "blocks", "tasks", "breakpoints", "runs")
-NOTES = frozenset(("breakpoints", "runs"))
+NOTES = frozenset(("breakpoints", "runs", "recorded"))
 """Modes that the protocol has no events for."""
 
 Note: TypeAlias = tuple[str, tuple[str, ...], Any]

@@ -18,10 +18,11 @@ Event: TypeAlias = tuple[Namespace, str, Any]
 MODES = ("values", "updates", "custom", "messages", "tasks", "checkpoints", "debug", "tools")
 """What a caller of `stream` may ask for."""
 
-EVENT_MODES = ("blocks", "breakpoints", "runs")
+EVENT_MODES = ("blocks", "breakpoints", "runs", "recorded")
 """What `stream_events` asks for besides. `blocks`: as `messages`, but a model's output comes as
 content-block events (dicts) instead of chunks; messages that are complete come in both.
-`breakpoints`: a run stops at a static one. `runs`: a nested run begins, or ends."""
+`breakpoints`: a run stops at a static one. `runs`: a nested run begins, or ends. `recorded`: the
+task or call that starts next, by its id, is served from the record."""
 
 
 class Sink:
@@ -42,6 +43,7 @@ class Sink:
         "modes",
         "notify",
         "queue",
+        "recorded",
         "runs",
         "tasks",
         "tools",
@@ -59,6 +61,7 @@ class Sink:
         self.blocks = "blocks" in wanted
         self.breakpoints = "breakpoints" in wanted
         self.runs = "runs" in wanted
+        self.recorded = "recorded" in wanted
         self.debug = "debug" in wanted
         self.tasks = "tasks" in wanted or self.debug
         self.checkpoints = "checkpoints" in wanted or self.debug

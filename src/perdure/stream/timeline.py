@@ -57,6 +57,12 @@ class Rows:
     rows: list[Row] = field(default_factory=list)
     began: float | None = None
     _running: dict[str, Row] = field(default_factory=dict)
+    _recorded: set[str] = field(default_factory=set)
+    """Tasks that are on record, and start next."""
+
+    def recorded(self, id: str) -> None:
+        """What the task with this id gave is on record."""
+        self._recorded.add(id)
 
     def take(self, event: ProtocolEvent) -> Row | None:
         """The row that an event changes, if it changes one."""
@@ -68,7 +74,11 @@ class Rows:
         if "result" in data:
             return self._ended(data)
         row = Row(data["id"], data["name"], self._depth(event, data), self.clock() - self.began)
-        self._running[row.id] = row
+        if row.id in self._recorded:
+            self._recorded.remove(row.id)
+            row.status = "recorded"
+        else:
+            self._running[row.id] = row
         self.rows.append(row)
         return row
 
@@ -87,7 +97,7 @@ class Rows:
         return row
 
     def finish(self, status: Status) -> list[Row]:
-        """The rows that never ended: in a run that ended well, calls served from the record."""
+        """The rows that never ended."""
         left, self._running = list(self._running.values()), {}
         for row in left:
             row.status = status
@@ -96,9 +106,16 @@ class Rows:
 
 def _outcome(data: dict[str, Any]) -> tuple[Status, str]:
     if data.get("error") is not None:
-        return "failed", repr(data["error"])
+        return "failed", _short(repr(data["error"]))
     questions = [repr(question["value"]) for question in data.get("interrupts") or ()]
-    return ("paused", ", ".join(questions)) if questions else ("done", "")
+    return ("paused", _short(", ".join(questions))) if questions else ("done", "")
+
+
+_WIDTH = 72
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
 
 
 class Lines:
@@ -108,7 +125,9 @@ class Lines:
         self.file = file
 
     def changed(self, row: Row, rows: list[Row]) -> None:
-        print(line_of(row), file=self.file, flush=True)
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        line = line_of(row).encode(encoding, "replace").decode(encoding)  # Not every file has the marks.
+        print(line, file=self.file, flush=True)
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -137,7 +156,8 @@ class Table:
     def changed(self, row: Row, rows: list[Row]) -> None:
         from rich.text import Text
 
-        self.live.update(Text("\n".join(map(line_of, rows))), refresh=True)
+        text = "\n".join(map(line_of, rows))
+        self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def close(self) -> None:
         """Leaves the last state on the screen."""
@@ -162,7 +182,7 @@ class TimelineTransformer(StreamTransformer):
     """
 
     methods: ClassVar[tuple[str, ...] | None] = ("tasks",)
-    required_stream_modes: ClassVar[tuple[str, ...]] = ("tasks",)
+    required_stream_modes: ClassVar[tuple[str, ...]] = ("tasks", "recorded")
 
     def __init__(
         self, scope: Scope = (), *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -182,6 +202,10 @@ class TimelineTransformer(StreamTransformer):
             self.view.changed(row, self.rows.rows)
         return True
 
+    def note(self, mode: str, ns: Scope, data: Any) -> None:
+        if mode == "recorded" and not self._inner:
+            self.rows.recorded(data)
+
     def on_register(self, router: Any) -> None:
         self._inner = not router.numbered  # The root's timeline has the graphs inside already.
 
@@ -193,7 +217,8 @@ class TimelineTransformer(StreamTransformer):
         return self._view
 
     def finalize(self) -> None:
-        self._close("recorded")
+        # A call that asked a question has no end of its own; its caller tells that it is paused.
+        self._close("paused" if any(row.status == "paused" for row in self.rows.rows) else "stopped")
 
     def fail(self, err: BaseException) -> None:
         self._close("stopped")

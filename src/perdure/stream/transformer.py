@@ -79,7 +79,8 @@ class StreamTransformer(ABC):
 
     def note(self, mode: str, ns: Scope, data: Any) -> None:  # noqa: B027 - a hook
         """The engine tells what the protocol has no event for: `runs` (a nested run begins or
-        ends), `breakpoints` (a run stops at one)."""
+        ends), `breakpoints` (a run stops at one), and, where it is among the required modes,
+        `recorded` (the task with this id, which starts next, is served from the record)."""
 
     async def anote(self, mode: str, ns: Scope, data: Any) -> None:
         """`note` in async runs."""
