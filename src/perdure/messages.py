@@ -44,6 +44,22 @@ class MessageChunk:
         )
 
 
+class _Block:
+    """A block of a message that is being written: how it began, and the pieces of its one part that grows."""
+
+    __slots__ = ("begin", "index", "part", "pieces")
+
+    def __init__(self, index: int, begin: dict[str, Any], part: str) -> None:
+        self.index = index
+        self.begin = begin
+        self.part = part
+        self.pieces: list[str] = []
+
+    def whole(self) -> dict[str, Any]:
+        """The block so far."""
+        return {**self.begin, self.part: "".join(self.pieces)}
+
+
 class MessageWriter:
     """Writes one message. It begins with its first piece, and ends with `finish` or `fail`.
 
@@ -75,7 +91,7 @@ class MessageWriter:
         self._events = events
         self._about = dict(about or {})
         self._begun = False
-        self._blocks: dict[Any, dict[str, Any]] = {}
+        self._blocks: dict[Any, _Block] = {}
         """Key -> block, in the order in which they began."""
 
     # pieces -----------------------------------------------------------------------------
@@ -83,14 +99,13 @@ class MessageWriter:
     def text(self, delta: str | None) -> None:
         """Adds text. None and "" add nothing."""
         if delta:
-            self._piece("text", {"type": "text", "text": ""}, "text", delta, "text-delta")
+            self._piece("text", {"type": "text"}, "text", delta, "text-delta")
             self._chunk(content=delta)
 
     def reasoning(self, delta: str | None) -> None:
         """Adds what the model thinks aloud. None and "" add nothing."""
         if delta:
-            begin = {"type": "reasoning", "reasoning": ""}
-            self._piece("reasoning", begin, "reasoning", delta, "reasoning-delta")
+            self._piece("reasoning", {"type": "reasoning"}, "reasoning", delta, "reasoning-delta")
             self._chunk(reasoning=delta)
 
     def tool_call(
@@ -103,7 +118,7 @@ class MessageWriter:
             id, name: Come with the call's first piece.
             args: A piece of the JSON text of the arguments.
         """
-        begin = {"type": "tool_call_chunk", "id": id, "name": name, "args": ""}
+        begin = {"type": "tool_call_chunk", "id": id, "name": name}
         self._piece(("call", index), begin, "args", args or "", "tool-call-delta")
         self._chunk(tool_call_chunks=[{**begin, "args": args or "", "index": index}])
 
@@ -117,8 +132,9 @@ class MessageWriter:
             return
         self._begin()
         self.ended = True
-        for index, block in enumerate(self._blocks.values()):
-            self._event({"event": "content-block-finish", "index": index, "content": _finished(block)})
+        for block in self._blocks.values():
+            content = _finished(block.whole())
+            self._event({"event": "content-block-finish", "index": block.index, "content": content})
         finish: dict[str, Any] = {"event": "message-finish"}
         if usage is not None:
             finish["usage"] = dict(usage)
@@ -150,16 +166,15 @@ class MessageWriter:
 
         A state with `add_messages` takes it. It has the id under which it was shown.
         """
-        said: dict[str, Any] = {"role": "assistant", "id": self.id, "content": self._of("text")}
-        calls = [_finished(block) for block in self._blocks.values() if block["type"] == "tool_call_chunk"]
+        blocks = [block.whole() for block in self._blocks.values()]
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        said: dict[str, Any] = {"role": "assistant", "id": self.id, "content": text}
+        calls = [_finished(block) for block in blocks if block["type"] == "tool_call_chunk"]
         if calls:
             said["tool_calls"] = calls
         return said
 
     # telling ----------------------------------------------------------------------------
-
-    def _of(self, kind: str) -> str:
-        return "".join(block[kind] for block in self._blocks.values() if block["type"] == kind)
 
     def _begin(self) -> None:
         if self.ended:
@@ -170,15 +185,15 @@ class MessageWriter:
             self._event({**start, "metadata": self._about} if self._about else start)
 
     def _piece(self, key: Any, begin: dict[str, Any], part: str, delta: str, kind: str) -> None:
-        self._begin()
-        if key not in self._blocks:
-            self._blocks[key] = dict(begin)
-            self._event({"event": "content-block-start", "index": len(self._blocks) - 1, "content": begin})
-        self._blocks[key][part] += delta
+        block = self._blocks.get(key)
+        if block is None or self.ended:
+            self._begin()
+            block = self._blocks[key] = _Block(len(self._blocks), begin, part)
+            self._event({"event": "content-block-start", "index": block.index, "content": block.whole()})
+        block.pieces.append(delta)
         if delta and self._events is not None:
-            index = list(self._blocks).index(key)
             told = {"type": kind, part: delta}
-            self._event({"event": "content-block-delta", "index": index, "delta": told})
+            self._events({"event": "content-block-delta", "index": block.index, "delta": told})
 
     def _event(self, event: dict[str, Any]) -> None:
         if self._events is not None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.language_models._compat_bridge import chunks_to_events
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
@@ -205,3 +209,58 @@ def test_tool_calls_come_in_pieces() -> None:
     assert [event["event"] for event in delta] == ["content-block-delta"]
     finish = blocks.end()[0]["content"]
     assert (finish["type"], finish["name"], finish["args"]) == ("tool_call", "add", {"a": 1})
+
+
+def test_text_like_the_text_before_is_not_converted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LangChain looks for the blocks of the first chunk, and of all the others in one piece."""
+    looked: list[Any] = []
+    found: Any = AIMessageChunk.content_blocks
+    blocks_of = property(lambda chunk: looked.append(chunk.content) or found.fget(chunk))
+    monkeypatch.setattr(AIMessageChunk, "content_blocks", blocks_of)
+    blocks = Blocks("id")
+    for word in ("a", "b", "c", "d"):
+        (event,) = blocks.push(ChatGenerationChunk(message=AIMessageChunk(word)))[-1:]
+        assert event["delta"]["text"] == word
+    assert blocks.end()[0]["content"]["text"] == "abcd"
+    assert looked == ["a", "bcd"]
+
+
+def _call(**kw: Any) -> Any:
+    return {"type": "tool_call_chunk", "id": None, "name": None, "args": None, "index": 0, **kw}
+
+
+CHUNKS = st.lists(
+    st.sampled_from(
+        [
+            {"content": "a"},
+            {"content": "b"},
+            {"content": ""},
+            {"content": "o", "response_metadata": {"model_provider": "openai"}},
+            {"content": "p", "response_metadata": {"model_provider": "openai", "logprobs": 1}},
+            {"content": "q", "response_metadata": {"model_provider": "anthropic"}},
+            {"content": "g", "response_metadata": {"model_provider": "google_genai"}},
+            {"content": "c", "response_metadata": {"finish_reason": "stop"}},
+            {"content": "u", "usage_metadata": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}},
+            {"content": "r", "additional_kwargs": {"reasoning_content": "hm"}},
+            {"content": "", "tool_call_chunks": [_call(id="1", name="add", args='{"a"')]},
+            {"content": "t", "tool_call_chunks": [_call(args=": 1}")]},
+            {"content": [{"type": "text", "text": "x", "index": 0}]},
+            {"content": [{"type": "text", "text": "x", "index": 1}, {"type": "text", "text": "y"}]},
+            {"content": [{"type": "reasoning", "reasoning": "so", "index": 2}]},
+            {"content": "", "chunk_position": "last"},
+        ]
+    )
+)
+
+
+@given(CHUNKS)
+def test_events_are_those_that_langchain_makes(fields: list[Any]) -> None:
+    """Whatever comes after whatever."""
+
+    def chunks() -> Iterator[ChatGenerationChunk]:
+        for kw in copy.deepcopy(fields):
+            yield ChatGenerationChunk(message=AIMessageChunk(**kw))
+
+    blocks = Blocks("id")
+    events = [event for chunk in chunks() for event in blocks.push(chunk)]
+    assert [*events, *blocks.end()] == list(chunks_to_events(chunks(), message_id="id"))

@@ -87,7 +87,7 @@ class Tokens(Listener):
 class _Call:
     """One call of a model. Its first piece decides whether the pieces are chunks or events."""
 
-    __slots__ = ("blocks", "chunks", "events", "metadata", "named", "run_id", "tokens")
+    __slots__ = ("blocks", "chunks", "events", "metadata", "named", "run_id", "said", "tokens")
 
     def __init__(self, tokens: Tokens, run_id: UUID, metadata: dict[str, Any]) -> None:
         self.tokens = tokens
@@ -98,13 +98,16 @@ class _Call:
         self.blocks: Blocks | None = None
         """Made with the first chunk, where somebody reads events."""
         self.events = False
+        self.said: str | None = None
+        """Id of the message that was shown last."""
 
     def chunk(self, chunk: ChatGenerationChunk) -> None:
         """Shows a chunk."""
         if self.events:
             return
         sink, ns, message = self.tokens.sink, self.tokens.ns, chunk.message
-        if message.id:
+        if message.id and message.id != self.said:
+            self.said = message.id
             self.tokens.shown.add(message.id)
         if sink.blocks and not self.chunks:
             self.blocks = blocks_of(message.id or f"lc_run--{self.run_id}")
