@@ -130,7 +130,13 @@ class Workflow(Chainable):
         **options: Any,
     ) -> GraphRunStream:  # fmt: skip
         """A run as an object: `.output`, `.interrupts`, `.interrupted`, `.values`. Nothing runs
-        until one of them is read. Only version "v3" exists for sync callers."""
+        until one of them is read. Only version "v3" exists for sync callers.
+
+        Args:
+            options: As for `stream`, but `stream_mode` and `subgraphs`; and besides
+                `transformers`, which make projections of your own, and `keep`, names of
+                projections (True for all) that keep their items until they are read.
+        """
         from perdure.stream.opening import open_stream
 
         return open_stream(self, input, config, version, options)

@@ -1,8 +1,9 @@
 """A channel: what a transformer puts in, one consumer takes out, each item once.
 
 Nothing is kept for a consumer who has not come: items pushed before somebody subscribes are
-dropped. A consumer who finds a channel empty makes the run go on, by one event at a time; so
-whoever reads sets the pace, and what others read meanwhile waits in their channels.
+dropped, unless the run was asked to keep them. A consumer who finds a channel empty makes the
+run go on, by one event at a time; so whoever reads sets the pace, and what others read meanwhile
+waits in their channels.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class StreamChannel(Generic[T]):
         self.waiters: list[Any] = []
         """Futures of async consumers that found it empty."""
         self.holds = False
-        """Items are kept even though nobody has subscribed yet."""
+        """Items are kept for a moment, for somebody who may be about to subscribe."""
+        self.keeps = False
+        """Items are kept until somebody subscribes, whenever that is."""
         self.forward: Callable[[T], None] | None = None
         """Sends each item to the main log too."""
         self._source: Source | None = None
@@ -81,7 +84,7 @@ class StreamChannel(Generic[T]):
         Raises:
             RuntimeError: The channel is closed, and somebody reads it.
         """
-        if self.subscribed or self.holds:
+        if self.subscribed or self.holds or self.keeps:
             if self.closed:
                 raise RuntimeError("Cannot push to a closed StreamChannel")
             source = self._source
@@ -132,7 +135,7 @@ class StreamChannel(Generic[T]):
     def release(self) -> None:
         """Stops keeping items for somebody who may yet come."""
         self.holds = False
-        if not self.subscribed:
+        if not (self.subscribed or self.keeps):
             self.items.clear()
 
     def unsubscribe(self) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from perdure.context import scope_var
+from perdure.stream.channel import StreamChannel
 from perdure.stream.feed import modes_for
 from perdure.stream.lifecycle import LifecycleTransformer
 from perdure.stream.messages import MessagesTransformer
 from perdure.stream.result import Result, output_keys
-from perdure.stream.router import EventRouter
+from perdure.stream.router import EventRouter, Keep
 from perdure.stream.run_stream import AsyncGraphRunStream, GraphRunStream
 from perdure.stream.subgraphs import SubgraphTransformer
 from perdure.stream.transformer import Factory, checked_factories
@@ -68,7 +69,24 @@ def _prepared(
         *checked_factories(options.pop("transformers", ())),
     )
     router = EventRouter(is_async=is_async, factories=factories, scope=_scope())
+    router.keep(_checked_keep(router, options.pop("keep", ())))
     return router, options
+
+
+def _checked_keep(router: EventRouter, given: bool | str | Iterable[str]) -> Keep:
+    """The projections that a caller wants kept.
+
+    Raises:
+        ValueError: One is not there, or is nothing that is read item by item.
+    """
+    if given is True:
+        return True
+    names = () if given is False else (given,) if isinstance(given, str) else tuple(given)
+    channels = [name for name, made in router.extensions.items() if isinstance(made, StreamChannel)]
+    for name in names:
+        if name not in channels:
+            raise ValueError(f"keep={name!r} is no projection of this run; there are {', '.join(channels)}")
+    return names
 
 
 def _scope() -> tuple[str, ...]:

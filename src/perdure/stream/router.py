@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from typing import Any, Literal, TypeAlias
 
 from perdure.stream.channel import StreamChannel
 from perdure.stream.protocol import ProtocolEvent, channel_event
@@ -24,6 +24,9 @@ from perdure.stream.transformer import (
 from perdure.stream.turns import AsyncTurn, Reader, SyncTurn, Waiter
 
 logger = logging.getLogger("perdure")
+
+Keep: TypeAlias = Literal[True] | Collection[str]
+"""Projections by name; True for all, and the main log."""
 
 Step: TypeAlias = tuple[
     Callable[[ProtocolEvent], bool], Callable[[ProtocolEvent], Coroutine[Any, Any, bool]] | None
@@ -68,6 +71,7 @@ class EventRouter:
         self._stamp = 0
         self._seq = 0
         self._held: list[StreamChannel[Any]] = []
+        self._keep: Keep = ()
         self.events: StreamChannel[ProtocolEvent] = StreamChannel()
         """The main log."""
         self.events.bind(self)
@@ -118,9 +122,20 @@ class EventRouter:
         """
         if self.factories is None:
             raise RuntimeError("a child needs transformers of its own: give the router factories")
-        return EventRouter(
+        child = EventRouter(
             is_async=self.is_async, factories=self.factories, scope=scope, numbered=False, above=self
         )
+        child.keep(self._keep)
+        return child
+
+    def keep(self, kept: Keep) -> None:
+        """Lets projections keep what they are given until somebody reads it, be it after the run's
+        end; so do those of child graphs."""
+        self._keep = kept
+        for name, projection in self.extensions.items():
+            if isinstance(projection, StreamChannel):
+                projection.keeps = kept is True or name in kept
+        self.events.keeps = kept is True
 
     # events -----------------------------------------------------------------------------
 

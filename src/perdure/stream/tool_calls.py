@@ -84,6 +84,7 @@ class ToolCallTransformer(StreamTransformer):
         if self._router is not None:
             call.output_deltas.bind(self._router)
             self._router.hold((call.output_deltas,))
+            call.output_deltas.keeps = self.channel.keeps
         self.channel.push(call)
 
     def finalize(self) -> None:
