@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections import deque
 from typing import Annotated, TypedDict
 
 import pydantic
 import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
+from perdure.config import get_stream_writer
 from perdure.func import entrypoint
 from perdure.graph import START, StateGraph
+from perdure.stream.modes import BATCHES, shape_for
 from perdure.types import Command, interrupt
 
 T = {"configurable": {"thread_id": "t"}}
@@ -266,3 +269,28 @@ def test_a_command_with_update_streams_like_a_dict(drive):
     graph = chain(("one", lambda s: [Command(update={"a": ["x"]}), Command(update={"a": ["y"]})]))
     assert drive.stream(graph, GIVEN) == [{"one": [{"a": ["x"]}, {"a": ["y"]}]}]
     assert drive.stream(graph, GIVEN, output_keys="a") == [{"one": [["x"], ["y"]]}]
+
+
+def test_items_that_wait_come_together_for_run_objects():
+    """In lists, as far as no user code has a part in their shape; others come alone."""
+    waiting = deque([((), "custom", "b"), ((), "values", 1), ((), "custom", "c")])
+    shape = shape_for(BATCHES, several=True, depth=True, waiting=waiting)
+    assert [item["data"] for item in shape(((), "custom", "a"))] == ["a", "b"]
+    assert [item["data"] for item in shape(waiting.popleft())] == [1, "c"]
+    assert not waiting
+    alone = shape_for(BATCHES, several=True, depth=True, waiting=None)
+    assert alone(((), "custom", "a")) == {"type": "custom", "ns": (), "data": "a"}
+
+
+def test_what_is_printed_is_printed_where_it_passes(capsys):
+    """Also of runs that are read as objects, and without being among what they show."""
+
+    @entrypoint()
+    def flow(x):
+        get_stream_writer()("a")
+        get_stream_writer()("b")
+        return x
+
+    run = flow.stream_events(1, version="v3", print_mode="custom")
+    assert [event["method"] for event in run] == ["values"]
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["'a'", "'b'"]

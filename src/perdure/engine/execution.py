@@ -24,7 +24,7 @@ from perdure.engine.workers import Workers
 from perdure.errors import GraphInterrupt, ParentCommand, UnstorableError, is_invalid_resume
 from perdure.runtime import RunControl
 from perdure.slotted import slotted
-from perdure.stream.modes import Shape, checked_modes, is_live, printer, shape_v1, shape_v2
+from perdure.stream.modes import BATCHES, Shape, checked_modes, is_live, printer, shape_for
 from perdure.stream.sink import Sink
 from perdure.types import GraphOutput
 from perdure.warnings import PerdureDeprecatedSinceV10
@@ -72,7 +72,7 @@ class Call:
         if control is not None and not isinstance(control, RunControl):
             raise TypeError(f"control must be a RunControl, not {control!r}")
         version = options.get("version", "v1")
-        if version not in ("v1", "v2"):
+        if version not in ("v1", "v2", BATCHES):
             raise ValueError(f"version must be 'v1' or 'v2', not {version!r}")
         asked = Asked(input, config, **{key: options[key] for key in _RUN_KEYWORDS if key in options})
         asked.durability = durability
@@ -329,8 +329,10 @@ def _opened(workflow: Workflow, call: Call) -> tuple[_Execution, Shape, Callable
     wanted = {*modes, *print_modes}
     live = is_live(wanted, depth=call.subgraphs)
     execution = _Execution(workflow, call, Sink(wanted, depth=call.subgraphs, live=live))
-    shape = shape_v2 if call.version == "v2" else shape_v1(not isinstance(mode, str), call.subgraphs)
     show = printer(print_modes, call.subgraphs) if print_modes else None
+    several = not isinstance(mode, str)
+    waiting = execution.run.sink.queue if show is None else None
+    shape = shape_for(call.version, several=several, depth=call.subgraphs, waiting=waiting)
     return execution, shape, show, frozenset(modes)
 
 

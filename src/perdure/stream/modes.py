@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_origin
 
@@ -107,6 +108,38 @@ def _needed(schema: Any) -> frozenset[str]:
         for field in dataclasses.fields(cls)
         if field.init and field.default is missing and field.default_factory is missing
     )
+
+
+BATCHES = "batches"
+"""A version of items for run objects, who hand them out one by one: as "v2", but what is there
+already comes together, in lists."""
+
+_MANY = frozenset(("blocks", "messages", "custom"))
+"""Modes of which there are many events, and in which no user code has a part in their shape."""
+
+
+def shape_for(version: str, *, several: bool, depth: bool, waiting: deque[Event] | None) -> Shape:
+    """The shape of a version's items.
+
+    Args:
+        several: A list of modes was asked for.
+        waiting: The events behind the one that is shaped; None where each is to pass by itself.
+    """
+    if version == BATCHES and waiting is not None:
+        return _in_batches(waiting)
+    return shape_v1(several, depth) if version == "v1" else shape_v2
+
+
+def _in_batches(queue: deque[Event]) -> Shape:
+    """Items as lists: an event, and those of frequent modes that wait behind it in the queue."""
+
+    def shape(event: Event) -> list[dict[str, Any]]:
+        items = [shape_v2(event)]
+        while queue and queue[0][1] in _MANY:
+            items.append(shape_v2(queue.popleft()))
+        return items
+
+    return shape
 
 
 def printer(modes: Sequence[str], depth: bool) -> Callable[[Event], None]:

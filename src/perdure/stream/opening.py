@@ -10,6 +10,7 @@ from perdure.stream.channel import StreamChannel
 from perdure.stream.feed import modes_for
 from perdure.stream.lifecycle import LifecycleTransformer
 from perdure.stream.messages import MessagesTransformer
+from perdure.stream.modes import BATCHES
 from perdure.stream.result import Result, output_keys
 from perdure.stream.router import EventRouter, Keep
 from perdure.stream.run_stream import AsyncGraphRunStream, GraphRunStream
@@ -32,7 +33,7 @@ def open_stream(
         )
     router, options = _prepared("stream_events", workflow, options, is_async=False)
     parts = workflow.stream(
-        input, config, stream_mode=modes_for(router), subgraphs=True, version="v2", **options
+        input, config, stream_mode=modes_for(router), subgraphs=True, version=BATCHES, **options
     )
     return GraphRunStream(parts, router, result=_result(workflow, router, options))
 
@@ -45,7 +46,7 @@ def aopen_stream(
         raise NotImplementedError(f"astream_events has version='v3', not {version!r}")
     router, options = _prepared("astream_events", workflow, options, is_async=True)
     parts = workflow.astream(
-        input, config, stream_mode=modes_for(router), subgraphs=True, version="v2", **options
+        input, config, stream_mode=modes_for(router), subgraphs=True, version=BATCHES, **options
     )
     return _given(AsyncGraphRunStream(parts, router, result=_result(workflow, router, options)))
 

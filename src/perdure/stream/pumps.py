@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeAlias
 
 from perdure.errors import GraphBubbleUp
 from perdure.stream.feed import NOTES, Feed
@@ -15,12 +16,17 @@ from perdure.stream.router import EventRouter
 
 logger = logging.getLogger("perdure")
 
+Part: TypeAlias = Mapping[str, Any]
+Parts: TypeAlias = "Part | list[Part]"
+"""Items of `stream(version="v2")`: one, or several that came together."""
+
 
 class Pump:
     """Makes a sync run go on. Called by one thread at a time."""
 
-    def __init__(self, parts: Iterator[Any], router: EventRouter, result: Result) -> None:
+    def __init__(self, parts: Iterator[Parts], router: EventRouter, result: Result) -> None:
         self._parts = parts
+        self._waiting: deque[Part] = deque()
         self._router = router
         self._feed = Feed(router, result)
         self._context = copy_context()
@@ -35,7 +41,9 @@ class Pump:
         if self._router.ended or self._stopped:
             return False
         try:
-            part = self._context.run(next, self._parts)
+            if not self._waiting:
+                _add(self._waiting, self._context.run(next, self._parts))
+            part = self._waiting.popleft()
             if part["type"] in NOTES:
                 self._router.note(*self._feed.note(part))
             else:
@@ -84,20 +92,28 @@ class Pump:
 class AsyncPump:
     """Makes an async run go on. Called by one task at a time."""
 
-    def __init__(self, parts: AsyncIterator[Any], router: EventRouter, result: Result) -> None:
+    def __init__(self, parts: AsyncIterator[Parts], router: EventRouter, result: Result) -> None:
         self._parts = parts
+        self._waiting: deque[Part] = deque()
         self._router = router
         self._feed = Feed(router, result)
         self._stopped = False
-        router.aturn.context = copy_context()
+        self._raised: BaseException | None = None
+        """By an item that was taken at once; the run is to fail with it."""
+        self._context = router.aturn.context = copy_context()
         router.aturn.on_abandoned = self._abandoned
+        router.aturn.at_once = self.at_once
 
     async def __call__(self) -> bool:
         """Takes one item. False when the run has ended: by its end, its error, or an abort."""
         if self._router.ended or self._stopped:
             return False
         try:
-            part = await anext(self._parts)
+            if self._raised is not None:
+                raise self._raised
+            if not self._waiting:
+                _add(self._waiting, await anext(self._parts))
+            part = self._waiting.popleft()
             if part["type"] in NOTES:
                 await self._router.anote(*self._feed.note(part))
             else:
@@ -111,6 +127,19 @@ class AsyncPump:
         except BaseException as error:
             await self._fail(error)
         return not self._router.ended
+
+    def at_once(self) -> bool:
+        """Takes an item that came with one before, if there is any and no transformer would wait."""
+        if not self._waiting or self._router.ended or self._stopped or self._raised is not None:
+            return False
+        step = self._router.apush(self._feed.take(self._waiting.popleft()))
+        try:
+            self._context.run(step.send, None)
+        except StopIteration:
+            pass
+        except BaseException as error:
+            self._raised = error
+        return True
 
     async def abort(self) -> None:
         """Stops the run: what runs is cancelled."""
@@ -154,3 +183,10 @@ class AsyncPump:
         aclose = getattr(self._parts, "aclose", None)
         if aclose is not None:
             await aclose()
+
+
+def _add(waiting: deque[Part], parts: Parts) -> None:
+    if isinstance(parts, list):
+        waiting.extend(parts)
+    else:
+        waiting.append(parts)

@@ -78,6 +78,8 @@ class EventRouter:
         made = [factory(scope) for factory in self.factories or ()]
         for transformer in (*_early_first(made), *_early_first(list(transformers or ()))):
             self._register(transformer)
+            if transformer.waits and overrides_async(transformer):
+                self.aturn.waits = True
         self._steps: dict[str, list[Step]] = {}
         """Method of an event -> what is called with it."""
 

@@ -50,6 +50,7 @@ class SubgraphTransformer(NestedRunsTransformer):
     """
 
     supports_sync: ClassVar[bool] = True
+    waits: ClassVar[bool] = False
 
     def __init__(self, scope: Scope = ()) -> None:
         super().__init__(scope)

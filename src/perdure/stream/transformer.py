@@ -33,6 +33,8 @@ class StreamTransformer(ABC):
     """Works in sync runs although async methods are overridden."""
     required_stream_modes: ClassVar[tuple[str, ...]] = ()
     """Modes that the run must be asked for."""
+    waits: ClassVar[bool] = True
+    """Overridden async methods may wait for something."""
     before_builtins: ClassVar[bool] = False
     """Sees events before the built-in projections do, and may change them."""
     methods: ClassVar[tuple[str, ...] | None] = None

@@ -122,8 +122,14 @@ class AsyncTurn:
         self._flight: asyncio.Task[None] | None = None
         self.patient = False
         """What comes next is something to subscribe to, which takes a consumer a moment."""
-        self._woken = False
-        """Somebody was let go on since the last event."""
+        self.at_once: Callable[[], bool] | None = None
+        """Delivers an event that is there already, without waiting; False when there is none."""
+        self.waits = False
+        """Transformers may wait before an event is delivered."""
+        self._woken = 0
+        """How many were let go on since the last event."""
+        self._asking = False
+        """The last event was for one consumer at most, and nobody has asked for another one yet."""
         self._readers: dict[int, weakref.ref[Any]] = {}
         self._dropping: asyncio.Future[None] | None = None
 
@@ -140,6 +146,9 @@ class AsyncTurn:
             return True
         if self.pump is None:
             return False
+        while self._is_free() and self.at_once is not None and self.at_once():
+            if ready is None or ready():
+                return True
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
         self._waiters.add(waiter)
@@ -166,7 +175,7 @@ class AsyncTurn:
         more = False
         try:
             while self._waiters or await self._asked_again():
-                more, self._woken = False, False
+                more, self._woken = False, 0
                 assert self.pump is not None
                 more = await self.pump()
                 if not more:
@@ -187,8 +196,17 @@ class AsyncTurn:
 
     async def _asked_again(self) -> bool:
         """Lets those who got what they waited for ask for more, which is cheaper than a new task."""
-        await asyncio.sleep(0)
+        self._asking = self._woken <= 1
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._asking = False
         return bool(self._waiters)
+
+    def _is_free(self) -> bool:
+        """True when who asks now is the only one who is about to read: he may have at once what is
+        there, without a pass of the event loop for each event."""
+        return not (self._waiters or self.waits or self.patient) and (self._flight is None or self._asking)
 
     def wake(self, waiters: list[Waiter]) -> None:
         """Lets those go on who wait for a channel that has something now."""
@@ -208,7 +226,7 @@ class AsyncTurn:
         self._waiters.discard(waiter)
         if not waiter.done():
             waiter.set_result(True)
-            self._woken = True
+            self._woken += 1
 
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, set()
