@@ -87,10 +87,12 @@ class Tokens(Listener):
 class _Call:
     """One call of a model. Its first piece decides whether the pieces are chunks or events."""
 
-    __slots__ = ("blocks", "chunks", "events", "metadata", "named", "run_id", "said", "tokens")
+    __slots__ = ("blocks", "chunks", "events", "metadata", "named", "ns", "run_id", "said", "shown", "sink")
 
     def __init__(self, tokens: Tokens, run_id: UUID, metadata: dict[str, Any]) -> None:
-        self.tokens = tokens
+        self.sink = tokens.sink
+        self.ns = tokens.ns
+        self.shown = tokens.shown
         self.run_id = run_id
         self.metadata = metadata
         self.named = {**metadata, "run_id": str(run_id)} if tokens.sink.blocks else metadata
@@ -105,17 +107,18 @@ class _Call:
         """Shows a chunk."""
         if self.events:
             return
-        sink, ns, message = self.tokens.sink, self.tokens.ns, chunk.message
+        sink, message = self.sink, chunk.message
         if message.id and message.id != self.said:
             self.said = message.id
-            self.tokens.shown.add(message.id)
+            self.shown.add(message.id)
         if sink.blocks and not self.chunks:
             self.blocks = blocks_of(message.id or f"lc_run--{self.run_id}")
         self.chunks = True
         if sink.messages:
-            sink.emit(ns, "messages", (message, self.metadata))
+            sink.emit(self.ns, "messages", (message, self.metadata))
         if self.blocks is not None:
-            self._emit(self.blocks.push(chunk))
+            for event in self.blocks.push(chunk):
+                sink.emit(self.ns, "blocks", (event, self.named))
 
     def event(self, event: Any) -> None:
         """Shows an event, unless the same comes as chunks."""
@@ -125,7 +128,7 @@ class _Call:
 
     def end(self, message: BaseMessage | None) -> None:
         """Closes the message; one that did not come in pieces is shown as a whole."""
-        sink, ns, shown = self.tokens.sink, self.tokens.ns, self.tokens.shown
+        sink, ns, shown = self.sink, self.ns, self.shown
         fresh = message is not None and (self.chunks or message.id not in shown)
         if self.blocks is not None:
             self._emit(self.blocks.end())
@@ -147,7 +150,6 @@ class _Call:
             self._emit(({"event": "error", "message": str(error), "error": error},))
 
     def _emit(self, events: Any) -> None:
-        sink, ns = self.tokens.sink, self.tokens.ns
-        if sink.blocks:
+        if self.sink.blocks:
             for event in events:
-                sink.emit(ns, "blocks", (event, self.named))
+                self.sink.emit(self.ns, "blocks", (event, self.named))
