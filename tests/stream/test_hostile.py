@@ -421,26 +421,101 @@ def test_unread_channels_are_empty_after_a_run(chain):
     assert [len(channel.items) for channel in run.extensions.values()] == [0] * len(run.extensions)
 
 
+LONG = 33_400
+
+
+class Memory:
+    """Counts events; notes how many blocks are allocated at the 10,000th and the 100,000th."""
+
+    def __init__(self):
+        self.events = 0
+        self.allocated = {}
+
+    def count(self):
+        self.events += 1
+        if self.events in (10_000, 100_000):
+            gc.collect()
+            self.allocated[self.events] = sys.getallocatedblocks()
+
+
+def long_sync(graph, config, memory):
+    for _ in graph.stream({"n": 0}, config, stream_mode=["values", "tasks"]):
+        memory.count()
+
+
+def long_async(graph, config, memory):
+    async def main():
+        async for _ in graph.astream({"n": 0}, config, stream_mode=["values", "tasks"]):
+            memory.count()
+
+    asyncio.run(main())
+
+
+def long_v3(graph, config, memory):
+    run = graph.stream_events({"n": 0}, config, version="v3", transformers=[TasksTransformer])
+    for _ in run.interleave("values", "tasks"):
+        memory.count()
+
+
+def long_v3_async(graph, config, memory):
+    async def read(projection):
+        async for _ in projection:
+            memory.count()
+
+    async def main():
+        run = await graph.astream_events({"n": 0}, config, version="v3", transformers=[TasksTransformer])
+        await asyncio.gather(read(run.values), read(run.tasks))
+
+    asyncio.run(main())
+
+
 @pytest.mark.slow
-def test_memory_is_flat_over_a_long_stream():
+@pytest.mark.parametrize("read_all", [long_sync, long_async, long_v3, long_v3_async])
+def test_memory_is_flat_over_a_long_stream(read_all):
     """A hundred thousand events, read one by one, leave nothing behind."""
-    steps = 33_400
+
+    class State(TypedDict):
+        n: int
+
+    async def astep(state):
+        return {"n": state["n"] + 1}
+
+    graph = StateGraph(State)
+    graph.add_node("step", astep if "async" in read_all.__name__ else lambda state: {"n": state["n"] + 1})
+    graph.add_edge(START, "step")
+    graph.add_conditional_edges("step", lambda state: "step" if state["n"] < LONG else END)
+    memory = Memory()
+    read_all(graph.compile(), {"recursion_limit": LONG + 1}, memory)
+    assert memory.events == 3 * LONG + 1
+    assert memory.allocated[100_000] - memory.allocated[10_000] < 1_000
+
+
+def test_a_step_leaves_no_garbage():
+    """What a superstep made goes when it ends, and waits for no garbage collector."""
+
+    async def astep(state):
+        return {"n": state["n"] + 1}
 
     class State(TypedDict):
         n: int
 
     graph = StateGraph(State)
-    graph.add_node("step", lambda state: {"n": state["n"] + 1})
+    graph.add_node("step", astep)
     graph.add_edge(START, "step")
-    graph.add_conditional_edges("step", lambda state: "step" if state["n"] < steps else END)
-    config = {"recursion_limit": steps + 1}
-    run = graph.compile().stream_events({"n": 0}, config, version="v3", transformers=[TasksTransformer])
-    allocated = {}
-    for number, _ in enumerate(run.interleave("values", "tasks")):
-        if number in (10_000, 100_000):
-            allocated[number] = sys.getallocatedblocks()
-    assert number == 3 * steps
-    assert allocated[100_000] - allocated[10_000] < 1_000
+    graph.add_conditional_edges("step", lambda state: "step" if state["n"] < 200 else END)
+    workflow = graph.compile()
+
+    async def main():
+        gc.collect()
+        gc.disable()
+        try:
+            async for _ in workflow.astream({"n": 0}, {"recursion_limit": 300}, stream_mode="updates"):
+                pass
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    assert asyncio.run(main()) < 200
 
 
 def test_a_writer_that_never_stops_is_read_to_its_end():

@@ -101,6 +101,11 @@ def counts(state):
     return "a"
 
 
+def locks(state):
+    with state["lock"]:
+        return "a"
+
+
 @pytest.mark.parametrize(
     "fn",
     [
@@ -126,6 +131,9 @@ def test_code_that_only_looks_at_the_state_is_brief(fn):
         lambda state: open(state["file"]),  # noqa: SIM115
         lambda state: sorted(state["items"]),
         lambda state: state["user"].orders,
+        lambda state: state["choose"](state),
+        lambda state: max(state["items"], key=state["rank"]),
+        locks,
         lambda state: work().result(),
         lambda state: helper(),
         closed_over(helper),

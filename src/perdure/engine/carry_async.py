@@ -38,6 +38,8 @@ from perdure.slotted import replace
 
 _GRACE = 1.0
 """Seconds that code has to end in when its time is over."""
+_PLAIN = frozenset((dict, str, list, type(None)))
+"""What code mostly returns; whether other values can be awaited takes longer to find out."""
 
 
 class LoopCarrier(Carrier):
@@ -151,7 +153,11 @@ class LoopCarrier(Carrier):
             effect = next(steps)
             while True:
                 try:
-                    if type(effect) is Invoke:
+                    if type(effect) is Invoke and effect.action.brief:
+                        answer = effect.action.fn(*effect.args)
+                        if type(answer) not in _PLAIN and inspect.isawaitable(answer):
+                            answer = await answer
+                    elif type(effect) is Invoke:
                         watch = frame.watch
                         call = self._invoke(frame, effect)
                         answer = await (call if watch is None else self._within(watch, frame, call))
@@ -204,12 +210,10 @@ class LoopCarrier(Carrier):
             if self.run.guest is not None:
                 self.run.guest.put(frame)
             value = await action.asyn(*effect.args, **effect.kwargs)
-        elif action.brief:
-            value = super().invoke(frame, effect)
         else:
             value = await self._on_worker(frame, effect)
         # An async function may return what it should have awaited.
-        while type(value) is not dict and inspect.isawaitable(value):
+        while type(value) not in _PLAIN and inspect.isawaitable(value):
             value = await value
         return value
 

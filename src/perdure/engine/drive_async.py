@@ -73,13 +73,15 @@ class AsyncDriver(LoopCarrier):
                 try:
                     while sink.queue and not self.leaving and not self.shared:
                         yield sink.queue.popleft()
-                    while answer is None and self.live and type(effect) is Next:
-                        answer = await self._next_or_event(effect)
-                        while sink.queue and not self.leaving:
-                            yield sink.queue.popleft()
-                    if type(effect) is Start:
+                    if type(effect) is Next:
+                        while not self.ended:
+                            await self._until_woken(effect.deadline)
+                            while self.live and sink.queue and not self.leaving:
+                                yield sink.queue.popleft()
+                        answer = self.ended.popleft()
+                    elif type(effect) is Start:
                         self._start(effect)
-                    elif answer is None:
+                    else:
                         answer = await _PERFORM[type(effect)](self, effect)
                 except BaseException as raised:
                     self.leaving = self.leaving or isinstance(raised, GeneratorExit)
@@ -145,16 +147,6 @@ class AsyncDriver(LoopCarrier):
                 self.workers.submit(work)
             else:
                 self.tasks.add(self.loop.create_task(self._carry_task(task), name=task.name))
-
-    async def _next(self, effect: Next) -> Finished:
-        while not self.ended:
-            await self._until_woken(effect.deadline)
-        return self.ended.popleft()
-
-    async def _next_or_event(self, effect: Next) -> Finished | None:
-        if not self.ended and not self.sink.queue:
-            await self._until_woken(effect.deadline)
-        return self.ended.popleft() if self.ended else None
 
     async def _store(self, effect: Store) -> None:
         saver = self.run.saver
@@ -268,7 +260,6 @@ class AsyncDriver(LoopCarrier):
 
 _PERFORM: dict[type[Effect[Any]], Callable[[AsyncDriver, Any], Awaitable[Any]]] = {
     Load: AsyncDriver._load,
-    Next: AsyncDriver._next,
     Store: AsyncDriver._store,
     Commit: AsyncDriver._commit,
     Cancel: AsyncDriver._cancel,

@@ -106,7 +106,9 @@ def is_cancel(error: BaseException) -> bool:
 def close_frame(frame: Frame, outcome: Outcome) -> Outcome:
     """Ends a frame once everything that it started has ended; gives the outcome that holds."""
     frame.done = True
-    frame.scope_ = None
+    if frame.scope_ is not None:
+        frame.scope_.line = None  # The line's context refers back to the scope.
+        frame.scope_ = None
     if type(outcome) in (Value, Paused) and frame.questions:
         outcome = Paused(tuple(frame.questions))
     elif type(outcome) is Value and frame.run.ledger_ is not None:

@@ -22,6 +22,9 @@ _REACHING = frozenset(
 )
 _HARMLESS = frozenset(vars(builtins)) - _REACHING
 _LOOKING = frozenset(("abs", "all", "any", "bool", "int", "isinstance", "len", "max", "min", "str", "type"))
+_HANDING_OVER = frozenset(("PUSH_NULL", "KW_NAMES", "CALL_KW", "BEFORE_WITH", "LOAD_SPECIAL"))
+"""How code calls something else than a builtin by its name, hands it a function (`key=`), or enters
+what the state holds: a lock, perhaps."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -50,8 +53,10 @@ def is_brief(action: Action) -> bool:
         return False
     code = action.fn.__code__
     named = {name for name in code.co_names if name not in action.fn.__globals__}
-    looping = any("BACKWARD" in step.opname for step in dis.get_instructions(code))
-    return named <= _LOOKING and not looping and len(list(_codes(code))) == 1
+    steps = {step.opname for step in dis.get_instructions(code)}
+    looping = any("BACKWARD" in step for step in steps)
+    looks_once = not looping and steps.isdisjoint(_HANDING_OVER) and len(list(_codes(code))) == 1
+    return looks_once and named <= _LOOKING
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

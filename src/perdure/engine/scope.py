@@ -267,9 +267,10 @@ def _line() -> Any:
     A program that never loaded asyncio has no loop, and need not load it for this.
     """
     asyncio = sys.modules.get("asyncio")
-    if asyncio is None or asyncio._get_running_loop() is None:
+    if asyncio is None:
         return None
-    return asyncio.current_task()
+    loop = asyncio._get_running_loop()
+    return None if loop is None else asyncio.current_task(loop)
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:
