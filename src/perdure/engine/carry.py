@@ -136,6 +136,8 @@ class Carrier:
                 f'No synchronous function provided to "{effect.action.name}". '
                 "It is an async function: use ainvoke, astream or another async method of the workflow"
             )
+        if effect.action.brief:
+            return call(*effect.args)  # It reaches nothing of the run.
         scope_var.set(scope_of(frame))
         if self.run.guest is not None:
             self.run.guest.put(frame)
