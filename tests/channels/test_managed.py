@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from perdure.engine.program import Steps
+from perdure.engine.program import Standing
 from perdure.managed import IsLastStep, RemainingSteps
 from perdure.managed.base import ManagedValue, is_managed_value
 from perdure.managed.is_last_step import IsLastStepManager, RemainingStepsManager
@@ -20,7 +20,7 @@ LIMIT = 4
 )
 def test_remaining_and_last(step: int, remaining: int, last: bool) -> None:
     """The n-th superstep has limit minus n to come, and the last one knows it is the last."""
-    steps = Steps(step=step, stop=LIMIT + 1)
+    steps = Standing(step=step, stop=LIMIT + 1)
     assert RemainingStepsManager.get(steps) == remaining
     assert IsLastStepManager.get(steps) is last
 

@@ -13,12 +13,12 @@ import pytest
 from typing_extensions import TypedDict
 
 from perdure.constants import END, START
-from perdure.engine.program import Branch, Steps
+from perdure.engine.program import Branch, Standing
 from perdure.errors import InvalidUpdateError
 from perdure.graph.state import StateGraph
 from perdure.types import Send
 
-STEPS = Steps(1, 9)
+STEPS = Standing(1, 9)
 
 
 class State(TypedDict):

@@ -19,7 +19,7 @@ from perdure.channels import (
     UntrackedValue,
 )
 from perdure.constants import START
-from perdure.engine.program import Node, Steps
+from perdure.engine.program import Node, Standing
 from perdure.errors import EmptyChannelError
 from perdure.graph.hints import command_targets, literal_targets
 from perdure.graph.schema import read_schema
@@ -28,7 +28,7 @@ from perdure.managed import IsLastStep, RemainingSteps
 from perdure.types import Command
 
 Item = TypeVar("Item")
-STEPS = Steps(step=2, stop=5)
+STEPS = Standing(step=2, stop=5)
 
 
 class Base(TypedDict):
@@ -283,8 +283,8 @@ def test_managed_values_are_computed_on_reading() -> None:
     """They are read like keys, and have no channel."""
 
     n, channels = node(of(left=RemainingSteps, last=IsLastStep))
-    assert n.read(channels, Steps(step=4, stop=5)) == {"left": 0, "last": True}
-    assert n.read(channels, Steps(step=2, stop=5)) == {"left": 2, "last": False}
+    assert n.read(channels, Standing(step=4, stop=5)) == {"left": 0, "last": True}
+    assert n.read(channels, Standing(step=2, stop=5)) == {"left": 2, "last": False}
     assert not {"left", "last"} & channels.keys()
 
 

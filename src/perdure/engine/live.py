@@ -13,7 +13,7 @@ from perdure.engine.answers import Answers
 from perdure.engine.calls import Ledger
 from perdure.engine.hold import Hold, recast
 from perdure.engine.journal import Journal, NoJournal
-from perdure.engine.program import Program, Steps, Write
+from perdure.engine.program import Program, Write
 from perdure.engine.report import Report
 from perdure.engine.rules import State
 from perdure.engine.tasks import Outcome, Task
@@ -202,10 +202,6 @@ class Run:
             with _making:
                 answers = self.answers_ = self.answers_ or Answers(digest_of)
         return answers
-
-    @property
-    def steps(self) -> Steps:
-        return Steps(self.step, self.stop)
 
     @property
     def on_divergence(self) -> str:

@@ -233,7 +233,7 @@ def _input_writes(r: Run, command: Command[Any] | None) -> Sequence[Write]:
 
 
 def _planned(r: Run, *, read: bool = True) -> list[Task]:
-    return next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r.steps, read=read)
+    return next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r, read=read)
 
 
 def _go_on(

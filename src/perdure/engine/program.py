@@ -8,9 +8,10 @@ here, so that a superstep only calls them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from perdure.channels.base import BaseChannel
+from perdure.managed.base import Steps
 from perdure.slotted import field, slotted
 
 if TYPE_CHECKING:
@@ -23,14 +24,11 @@ Write: TypeAlias = tuple[str, Any]
 Channels: TypeAlias = Mapping[str, "BaseChannel[Any, Any, Any]"]
 
 
-@slotted
-class Steps:
-    """Where a run stands among its supersteps, as managed values see it."""
+class Standing(NamedTuple):
+    """Where a run that is only looked at would stand; one that runs says so itself."""
 
     step: int
-    """Number of the superstep that is running."""
     stop: int
-    """Number of the first superstep that may not run any more."""
 
 
 Read: TypeAlias = Callable[[Channels, Steps], Any]

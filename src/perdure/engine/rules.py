@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perdure.channels.base import BaseChannel
-from perdure.engine.program import Channels, Node, Program, Steps, Write
+from perdure.engine.program import Channels, Node, Program, Write
 from perdure.engine.tasks import INPUT, PULL, PUSH, TASKS, Path, Task, path_key, task_id
 from perdure.errors import EmptyChannelError, InvalidUpdateError
+from perdure.managed.base import Steps
 from perdure.slotted import field, slotted
 from perdure.typing import MISSING
 

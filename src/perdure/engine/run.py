@@ -351,7 +351,7 @@ def _advance(r: Run) -> Steps[None]:
     checkpoint = next_checkpoint(r, number, "loop", changed)
     r.step += 1
     done = r.tasks
-    r.tasks = next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r.steps)
+    r.tasks = next_tasks(r.program, r.state, r.checkpoint_id, r.ns, r)
     names = r.options.interrupt_after
     stops = bool(names) and breakpoint_hit(r.state, names, done)
     r.ledger_ = None

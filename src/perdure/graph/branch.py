@@ -7,12 +7,13 @@ from typing import Any
 
 from perdure.constants import END, START
 from perdure.engine.action import Action, is_runnable, name_of
-from perdure.engine.program import Branch, Channels, Steps, Write
+from perdure.engine.program import Branch, Channels, Write
 from perdure.engine.quiet import is_brief
 from perdure.graph.hints import input_class, literal_targets
 from perdure.graph.read import reader
 from perdure.graph.schema import Schema
 from perdure.graph.write import Destinations
+from perdure.managed.base import Steps
 from perdure.slotted import replace, slotted
 from perdure.types import Send
 

@@ -20,7 +20,7 @@ from perdure.channels import (
 from perdure.constants import END, START, TAG_HIDDEN, TASKS
 from perdure.engine.action import Action, can_be_stopped, is_runnable
 from perdure.engine.limits import only_async
-from perdure.engine.program import Branch, Channels, Node, Program, Steps, Write
+from perdure.engine.program import Branch, Channels, Node, Program, Write
 from perdure.engine.quiet import is_quiet
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.errors import InvalidUpdateError
@@ -31,6 +31,7 @@ from perdure.graph.outputs import pairs_of
 from perdure.graph.read import reader
 from perdure.graph.schema import Channel, Schema
 from perdure.graph.write import Destinations, Ignored, Writer, root_writer, writer
+from perdure.managed.base import Steps
 from perdure.slotted import slotted
 from perdure.types import Command, Send
 

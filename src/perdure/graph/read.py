@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.engine.program import Channels, Read, Steps
+from perdure.engine.program import Channels, Read
 from perdure.graph.names import ROOT
 from perdure.graph.schema import Schema
+from perdure.managed.base import Steps
 
 
 def reader(schema: Schema) -> Read:

@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.checkpoint.base import CheckpointTuple
 from perdure.engine.opening import restore_tasks, writes_of_no_task
-from perdure.engine.program import Program, Steps
+from perdure.engine.program import Program, Standing
 from perdure.engine.rules import State, apply_writes, next_tasks
 from perdure.engine.tasks import Handled, Task, Value
 
@@ -34,7 +34,7 @@ def plan_open_step(
 def due_tasks(program: Program, state: State, checkpoint_id: str, ns: str, step: int) -> list[Task]:
     """The tasks that are due, without their inputs, in the order in which the workflow names nodes."""
     known, state.updated = state.updated, None
-    tasks = next_tasks(program, state, checkpoint_id, ns, Steps(step, step + 1), read=False)
+    tasks = next_tasks(program, state, checkpoint_id, ns, Standing(step, step + 1), read=False)
     state.updated = known
     return tasks
 

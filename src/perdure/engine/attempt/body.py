@@ -62,7 +62,7 @@ def node_writes(frame: Frame, node: Node, output: Any) -> Steps[list[Write]]:
     writes = [*node.write(output), *frame.writes]
     for branch in node.branches:
         view = run.view(writes)
-        argument = branch.read(view, run.steps, output)
+        argument = branch.read(view, run, output)
         choose = _invoke(frame, branch.path, (argument,), {})
         if run.guest is None:
             chosen = yield choose
