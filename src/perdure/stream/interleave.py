@@ -38,15 +38,20 @@ def _merged(router: EventRouter, taken: dict[str, StreamChannel[Any]]) -> Iterat
     channels = list(taken.items())
 
     def ready() -> bool:
-        return any(channel.items or channel.closed for _, channel in channels)
+        for _, channel in channels:  # noqa: SIM110  # quicker than a generator; this runs once an event
+            if channel.items or channel.closed:
+                return True
+        return False
 
     while channels:
-        ended = [pair for pair in channels if pair[1].closed]
-        first, arrived = None, 0
+        first, arrived, ended = None, 0, []
         for pair in channels:
-            items = pair[1].items
-            if items and (first is None or items[0][0] < arrived):
-                first, arrived = pair, items[0][0]
+            closed, items = pair[1].closed, pair[1].items  # In this order: what is closed gets no more.
+            if items:
+                if first is None or items[0][0] < arrived:
+                    first, arrived = pair, items[0][0]
+            elif closed:
+                ended.append(pair)
         if first is not None:
             yield first[0], first[1].items.popleft()[1]
             continue
