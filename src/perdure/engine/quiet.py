@@ -22,10 +22,26 @@ _REACHING = frozenset(
 )
 _HARMLESS = frozenset(vars(builtins)) - _REACHING
 _LOOKING = frozenset(("abs", "all", "any", "bool", "int", "isinstance", "len", "max", "min", "str", "type"))
-_HANDING_OVER = frozenset(("PUSH_NULL", "KW_NAMES", "CALL_KW", "BEFORE_WITH", "LOAD_SPECIAL"))
-"""How code calls something else than a builtin by its name, hands it a function (`key=`), or enters
-what the state holds: a lock, perhaps."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"))
+_LOOKS = frozenset(
+    (
+        "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "CALL", "POP_TOP", "COPY", "SWAP",
+        "COPY_FREE_VARS",
+        "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_CHECK",
+        "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST",
+        "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "BINARY_SUBSCR", "BINARY_SLICE", "BINARY_OP",
+        "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT", "UNARY_NEGATIVE", "TO_BOOL", "BUILD_LIST",
+        "BUILD_TUPLE", "BUILD_MAP", "BUILD_CONST_KEY_MAP", "BUILD_SLICE", "LIST_EXTEND", "NOT_TAKEN",
+        "JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "POP_JUMP_IF_FALSE",
+        "POP_JUMP_IF_TRUE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_FALSE",
+        "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+        "RETURN_VALUE", "RETURN_CONST",
+    )
+)  # fmt: skip
+"""All that the code of a brief function may consist of, by the names of Python 3.11 to 3.14. What a later
+Python calls otherwise is taken for something else, and the function runs on a thread."""
 
 
 def is_quiet(action: Action) -> bool:
@@ -34,7 +50,8 @@ def is_quiet(action: Action) -> bool:
     if action.inject or type(fn) is not FunctionType:
         return False
     reached = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
-    for name in {name for code in _codes(fn.__code__) for name in code.co_names}:
+    codes = list(_codes(fn.__code__))
+    for name in {name for code in codes for name in code.co_names}:
         if name in fn.__globals__:
             reached.append(fn.__globals__[name])
         elif name not in _HARMLESS:
@@ -44,7 +61,10 @@ def is_quiet(action: Action) -> bool:
             reached.append(cell.cell_contents)
         except ValueError:  # Not bound yet: it may become anything.
             return False
-    return all(isinstance(value, _PLAIN) for value in reached)
+    if not all(isinstance(value, _PLAIN) for value in reached):
+        return False
+    # An attribute may have the name of a builtin.
+    return all(_ATTRIBUTES.isdisjoint(_steps(code)) for code in codes)
 
 
 def is_brief(action: Action) -> bool:
@@ -53,10 +73,11 @@ def is_brief(action: Action) -> bool:
         return False
     code = action.fn.__code__
     named = {name for name in code.co_names if name not in action.fn.__globals__}
-    steps = {step.opname for step in dis.get_instructions(code)}
-    looping = any("BACKWARD" in step for step in steps)
-    looks_once = not looping and steps.isdisjoint(_HANDING_OVER) and len(list(_codes(code))) == 1
-    return looks_once and named <= _LOOKING
+    return named <= _LOOKING and _steps(code) <= _LOOKS
+
+
+def _steps(code: CodeType) -> set[str]:
+    return {step.opname for step in dis.get_instructions(code)}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
