@@ -43,6 +43,8 @@ class CallInfo:
     ended: float
     ns: str | None = None
     """For a nested run: its checkpoint namespace."""
+    shared: bool = False
+    """Another line of the caller, which began as this one did, had made the same call."""
 
 
 @slotted

@@ -119,6 +119,10 @@ class Answers:
     def _file(self, question: Interrupt, value: Any, *, by_id: bool) -> None:
         self.given[question.id] = Answer(value, self.digest(question.value), by_id)
 
+    def payload_of(self, qid: str) -> str | None:
+        """Digest of the payload of a question that is open or was answered."""
+        return self.given[qid].payload if qid in self.given else self.payloads.get(qid)
+
     def take(self, frame: Frame, line: str, number: int, payload: Any) -> tuple[bool, Any]:
         """The answer to a frame's question; (False, None) when there is none yet. Each attempt at
         the frame gets each answer once.

@@ -15,12 +15,13 @@ and the record have parted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
 
 from perdure.checkpoint.port import CallInfo
+from perdure.engine.lines import Asked, Branch, Identity, Known, Names, RecordedLines
 from perdure.engine.tasks import ERROR, INTERRUPT, RETURN, SCHEDULED, Error, Outcome, Paused, Value, uuid_of
 from perdure.errors import NonDeterminismError
 from perdure.slotted import field, slotted
@@ -41,48 +42,27 @@ class Call:
     digest: str
     solo: bool
     started: float
+    makers: Collection[object] = ()
+    """Who made this very call in this attempt, of the lines that began alike."""
 
     def info(self, ended: float, ns: str | None = None) -> CallInfo:
         """What is stored beside the outcome."""
         return CallInfo(
-            self.caller, self.branch, self.seq, self.name, self.digest, self.solo, self.started, ended, ns
-        )
-
-
-class Branch:
-    """One line of calls in a caller: its body, or a coroutine or thread that it started."""
-
-    __slots__ = ("asked", "closed", "counts", "first", "id", "occurrence", "parent", "seq")
-
-    def __init__(self, parent: Branch | None = None) -> None:
-        self.parent = parent
-        self.id: str | None = "" if parent is None else None
-        self.first: tuple[str, str, str] = ("", "", "")
-        """By what a started line is known: its parent, and the first that it calls or asks."""
-        self.occurrence = 0
-        self.seq = 0
-        self.asked = 0
-        self.counts: dict[tuple[str, str], int] = {}
-        self.closed: BaseException | None = None if parent is None else parent.closed
-
-    def close(self, signal: BaseException) -> None:
-        """No further call may start on this line, nor on those that wait for it."""
-        branch: Branch | None = self
-        while branch is not None:
-            branch.closed = branch.closed or signal
-            branch = branch.parent
+            self.caller, self.branch, self.seq, self.name, self.digest, self.solo, self.started, ended, ns,
+            len(self.makers) > 1,
+        )  # fmt: skip
 
 
 class CallBook:
     """Gives the calls of one attempt at a caller's body their identity."""
 
-    __slots__ = ("caller", "count", "firsts", "keyed", "lock", "root")
+    __slots__ = ("caller", "count", "keyed", "lock", "names", "root")
 
     def __init__(self, caller: str) -> None:
         self.caller = caller
         self.root = Branch()
         self.count = 0
-        self.firsts: dict[tuple[str, str, str], int] = {}
+        self.names = Names(caller)
         self.keyed: dict[tuple[str, str], int] = {}
         self.lock = threading.Lock()
 
@@ -101,70 +81,84 @@ class CallBook:
             counts, what, line = self.keyed, (name, key), "key"
         occurrence = counts.get(what, 0)
         counts[what] = occurrence + 1
+        identity = self._identity(line, *what, occurrence)
         seq, index = branch.seq, self.count
         branch.seq += 1
         self.count += 1
-        identity = self._identity(line, *what, occurrence)
-        return Call(identity, self.caller, branch.id or "", seq, index, name, digest, solo, now)
+        makers: Collection[object] = ()
+        if branch.parent is not None:
+            with self.lock:
+                makers = self.names.made(branch, (name, digest))
+                if key is None:
+                    identity = self._use(branch, self._identities(branch, name, digest), _nothing)
+        return Call(identity, self.caller, branch.id or "", seq, index, name, digest, solo, now, makers)
 
     def name(self, branch: Branch, name: str, digest: str) -> str:
-        """The id of a branch, which gets it from the first that it calls or asks."""
+        """The name of a branch, which gets it from the first that it calls or asks."""
         if branch.id is None:
             with self.lock:
-                above = branch.parent.id if branch.parent is not None else None
-                branch.first = (above or "", name, digest)
-                branch.occurrence = self.firsts.get(branch.first, 0)
-                self.firsts[branch.first] = branch.occurrence + 1
-                branch.id = _branch_id(branch.first, branch.occurrence)
+                return self.names.begin(branch, name, digest)
         return branch.id
-
-    def twins(self, branch: Branch, ledger: Ledger) -> list[str]:
-        """Ids of the recorded branches that began as this one did: which is which was timing."""
-        found: list[str] = []
-        number = 0
-        while branch.parent is not None:
-            twin = _branch_id(branch.first, number)
-            if twin != branch.id:
-                if (self.caller, twin, 0) not in ledger.places:
-                    break
-                found.append(twin)
-            number += 1
-        return found
 
     def find(self, call: Call, branch: Branch, ledger: Ledger) -> Outcome | None:
         """The recorded outcome of a call, None when it has to run.
 
-        Lines that began alike are told apart by what they record, not by who came first: a call
-        that only a twin has recorded takes that record, and the twin takes this one's place.
+        A call that is not recorded under the name of its line may show that the line has
+        another one.
         """
-        if branch.parent is None:
-            return ledger.find(call)
-        with self.lock:
-            call.id = ledger.exchanged.get(call.id, call.id)
-            outcome = ledger.find(call)
-            twin = self._elsewhere(call, branch, ledger) if outcome is None else None
-            if twin is not None:
-                ledger.exchanged[twin] = call.id
-                call.id = twin
-                outcome = ledger.find(call)
-        return outcome
+        ledger.lines.begun.discard(self.caller)
+        if branch.parent is not None and not ledger.knows(call.id):
+            what = (call.name, call.digest)
+            identity = self._identities(branch, *what)
+            with self.lock:
+                self.names.used.discard(call.id)
+                self.names.recognize(branch, what, identity, ledger.lines, ledger.knows)
+                call.id = self._use(branch, identity, ledger.knows)
+                call.branch = branch.id or ""
+        return ledger.find(call)
 
-    def _elsewhere(self, call: Call, branch: Branch, ledger: Ledger) -> str | None:
-        """Id under which a twin of the branch has recorded this very call, not asked for yet."""
-        occurrence = branch.counts[call.name, call.digest] - 1
-        for twin in self.twins(branch, ledger):
-            identity = self._identity(twin, call.name, call.digest, occurrence)
-            if ledger.offers(identity):
-                return identity
-        return None
+    def remember(self, call: Call, ledger: Ledger) -> None:
+        """Notes which line made a call that has ended, for another attempt."""
+        if call.branch:
+            with self.lock:
+                what = (call.name, call.digest)
+                ledger.lines.note(call.caller, call.branch, call.seq, what, len(call.makers) > 1)
+
+    def asks(
+        self, branch: Branch, payload: str, identity: Identity, lines: RecordedLines, asked: Asked
+    ) -> str:
+        """The name of the started line that asks; see `Names.recognize_question`."""
+        self.name(branch, INTERRUPT, payload)
+        with self.lock:
+            self.names.recognize_question(branch, payload, identity, lines, asked)
+            line = self.names.unused(branch, identity, lambda qid: asked(qid) == payload)
+            self.names.used.add(identity(line))
+        return line
+
+    def has_twins(self, branch: Branch, ledger: Ledger) -> bool:
+        """Whether other lines began as this one did: which is which was timing."""
+        with self.lock:
+            return bool(self.names.twins(branch, ledger.lines))
+
+    def _use(self, branch: Branch, identity: Identity, known: Known) -> str:
+        """Id of a call of a started line, which no other call of this attempt has."""
+        found = identity(self.names.unused(branch, identity, known))
+        self.names.used.add(found)
+        return found
+
+    def _identities(self, branch: Branch, name: str, digest: str) -> Identity:
+        """The id that the call just placed on a branch has under the name of a line."""
+        occurrence = branch.counts[name, digest] - 1
+        return lambda line: self._identity(line, name, digest, occurrence)
 
     def _identity(self, line: str, name: str, what: str, occurrence: int) -> str:
         text = f"{self.caller}\0{line}\0{name}\0{what}\0{occurrence}"
         return uuid_of(xxh3_128_hexdigest(text.encode()))
 
 
-def _branch_id(first: tuple[str, str, str], occurrence: int) -> str:
-    return xxh3_128_hexdigest("\0".join((*first, str(occurrence))).encode())
+def _nothing(call_id: str) -> bool:
+    """Whether a call is recorded, where nothing is."""
+    return False
 
 
 StillOpen: TypeAlias = Callable[[Sequence[Interrupt]], bool]
@@ -183,8 +177,7 @@ class Ledger:
     claimed: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     """Failed calls that are to be tried again."""
-    exchanged: dict[str, str] = field(default_factory=dict)
-    """Id of a record that another line has taken -> the id that is free for it."""
+    lines: RecordedLines = field(default_factory=RecordedLines)
     retried: set[str] = field(default_factory=set)
     """Callers in which a call was tried again: what follows may rightly differ."""
 
@@ -213,8 +206,11 @@ class Ledger:
         for call_id, info in infos.items():
             ledger.infos[call_id] = info
             ledger.by_caller.setdefault(info.caller, []).append(call_id)
+            if info.branch:
+                ledger.lines.note(info.caller, info.branch, info.seq, (info.name, info.digest), info.shared)
             if call_id in ledger.outcomes:
                 ledger.places[info.caller, info.branch, info.seq] = call_id
+        ledger.lines.begun.update(caller for caller in ledger.by_caller if caller not in infos)
         return ledger
 
     def _note_scheduled(self, task_id: str, value: str | list[str]) -> None:
@@ -230,9 +226,9 @@ class Ledger:
         outcome = self.outcomes.get(call_id)
         return None if type(outcome) is Error and call_id in self.dropped else outcome
 
-    def offers(self, call_id: str) -> bool:
-        """Whether an outcome stands under this id that no call has asked for."""
-        return call_id not in self.claimed and self.standing(call_id) is not None
+    def knows(self, call_id: str) -> bool:
+        """Whether a call is recorded under this id, be it as unfinished or to be tried again."""
+        return call_id in self.infos or call_id in self.outcomes or call_id in self.lines.begun
 
     def find(self, call: Call) -> Outcome | None:
         """The recorded outcome of a call, None when it has to run."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_128_hexdigest
 
-from perdure.engine.calls import Branch, Call, CallBook
+from perdure.engine.calls import Call, CallBook
 from perdure.engine.limits import Watch, heartbeat, sign_of_life, watched, watches_of
+from perdure.engine.lines import Branch
 from perdure.engine.tasks import PUSH, Error, Outcome, Path, Paused, Task, Value, path_text
 from perdure.errors import CancelSignal, GraphInterrupt
 from perdure.runtime import ExecutionInfo, Runtime
@@ -298,3 +299,4 @@ def remember(job: Job, outcome: Outcome) -> None:
         caller.ask(outcome.interrupts)
     if caller.keeps and type(outcome) in (Value, Error):
         ledger.outcomes[job.call.id] = outcome
+        caller.book.remember(job.call, ledger)

@@ -18,17 +18,12 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh3_128_hexdigest
 
 from perdure.context import scope_var
-from perdure.engine.calls import Branch, Call
+from perdure.engine.calls import Call
 from perdure.engine.frame import Frame, Job
 from perdure.engine.limits import progress
+from perdure.engine.lines import Branch
 from perdure.engine.refusals import unstorable
-from perdure.engine.tasks import (
-    INTERRUPT,
-    Error,
-    Outcome,
-    Paused,
-    uuid_of,
-)
+from perdure.engine.tasks import Error, Outcome, Paused, uuid_of
 from perdure.errors import ContextError, DrainSignal, GraphInterrupt, NonDeterminismError
 from perdure.runtime import Runtime
 from perdure.types import Interrupt
@@ -160,7 +155,7 @@ class Scope:
         if not run.ledger.places or run.on_divergence == "allow":
             return
         error = run.ledger.divergence(call)
-        if error is None or self.frame.book.twins(self.branch, run.ledger):
+        if error is None or self.frame.book.has_twins(self.branch, run.ledger):
             return
         if run.on_divergence == "error":
             self.frame.fatal = error
@@ -178,9 +173,9 @@ class Scope:
         scope.check_open()
         frame = scope.frame
         branch = scope.branch
-        line = frame.book.name(branch, INTERRUPT, frame.run.answers.digest(value)) if branch.parent else ""
         number = branch.asked
         branch.asked += 1
+        line = scope.line_asking(number, value) if branch.parent is not None else ""
         identity = frame.question_id(line, number)
         _forget_cache(frame)
         found, answer = frame.run.answers.take(frame, line, number, value)
@@ -194,6 +189,16 @@ class Scope:
         question = Interrupt(value, identity, json_schema(response_schema))
         frame.ask((question,))
         raise scope.stop(GraphInterrupt((question,)))
+
+    def line_asking(self, number: int, value: Any) -> str:
+        """The name of the started line that asks its next question."""
+        frame, answers = self.frame, self.frame.run.answers
+
+        def identity(line: str) -> str:
+            return frame.question_id(line, number)
+
+        lines = frame.run.ledger.lines
+        return frame.book.asks(self.branch, answers.digest(value), identity, lines, answers.payload_of)
 
     def write(self, channel: str, value: Any) -> None:
         """Adds a write to those of the node that runs, also from within a task that it called."""
