@@ -7,9 +7,10 @@ from typing import TypedDict
 import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
+from perdure.engine.workers import DEFAULT_LIMIT
 from perdure.errors import GraphRecursionError
 from perdure.func import entrypoint, task
-from perdure.graph import START, StateGraph
+from perdure.graph import END, START, StateGraph
 
 T = {"configurable": {"thread_id": "t"}}
 
@@ -245,3 +246,36 @@ def test_streams_finish_under_one_slot(drive):
 
     chunks = drive.stream(workflow, 3, {"max_concurrency": 1}, stream_mode="values")
     assert chunks == [[0, 1, 2]]
+
+
+def test_many_small_tasks_take_few_threads():
+    """A thread that has ended a task takes the next one: no thread is started for each task."""
+
+    @task
+    def who(i):
+        return threading.get_ident()
+
+    @entrypoint(checkpointer=InMemorySaver())
+    def workflow(n):
+        return len({future.result() for future in [who(i) for i in range(n)]})
+
+    for run in range(5):
+        assert workflow.invoke(600, {"configurable": {"thread_id": f"{run}"}}) <= DEFAULT_LIMIT + 1
+
+
+def test_a_sync_node_with_an_async_edge_gives_its_slot_back():
+    """Under a limit the next superstep may begin."""
+
+    async def more(state):
+        return "node" if state["n"] < 3 else END
+
+    builder = StateGraph(State)
+    builder.add_node("node", lambda state: {"n": state["n"] + 1})
+    builder.add_edge(START, "node")
+    builder.add_conditional_edges("node", more)
+    workflow = builder.compile()
+
+    async def main():
+        return await asyncio.wait_for(workflow.ainvoke({"n": 0}, {"max_concurrency": 1}), 20)
+
+    assert asyncio.run(main()) == {"n": 3}

@@ -28,7 +28,7 @@ from perdure.engine.program import Write
 from perdure.engine.refusals import unstorable
 from perdure.engine.scope import scope_of
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
-from perdure.engine.workers import Workers
+from perdure.engine.workers import Slot, Workers
 
 Resolve = Callable[[Outcome], None]
 """Tells whoever waits for a call how it ended."""
@@ -61,12 +61,8 @@ class Carrier:
         self.run = run
         self.workers = workers
 
-    def carry_task(self, task: Task, slot: bool = True) -> Finished:
-        """Runs a node's task here, all of its attempts.
-
-        Args:
-            slot: The caller has taken one for it.
-        """
+    def carry_task(self, task: Task, slot: Slot | None) -> Finished:
+        """Runs a node's task here, all of its attempts, with a slot that the caller has taken for it."""
         frame = frame_of(self.run, task)
         frame.slot = slot
         outcome, extra = self.carry(frame)
@@ -91,9 +87,8 @@ class Carrier:
         finally:
             if frame.open:
                 self._settle_calls(frame)
-            if frame.slot:
-                frame.slot = False
-                self.workers.give_back()
+            if frame.slot is not None and not frame.slot.serves:
+                self.workers.give_back(frame.slot)
         outcome = close_frame(frame, outcome)
         return outcome, dropped_by(frame, outcome)
 
@@ -196,6 +191,8 @@ class Carrier:
         saver.submit(batch, durable)
         if not run.journal.waits:
             self._told(job, outcome, resolve)
+        elif saver.blocking:
+            self.release_slot(job.frame)  # The thread waits for the disk now.
         self.push()
 
     def push(self) -> None:
@@ -250,9 +247,8 @@ class Carrier:
 
     def release_slot(self, frame: Frame) -> None:
         """A frame makes a call: it may begin to wait, so another may start."""
-        if frame.slot:
-            frame.slot = False
-            self.workers.give_back()
+        if frame.slot is not None and frame.slot.held:
+            self.workers.give_back(frame.slot)
 
 
 def resolve_future(future: Any, outcome: Outcome) -> None:

@@ -32,7 +32,7 @@ from perdure.engine.outcomes import close_frame, dropped_by, outcome_of, signal_
 from perdure.engine.program import Write
 from perdure.engine.scope import scope_of
 from perdure.engine.tasks import Cancelled, Error, Finished, Outcome, Task, Value
-from perdure.engine.workers import Workers, threads
+from perdure.engine.workers import Slot, Workers, threads
 from perdure.errors import GraphBubbleUp
 from perdure.slotted import replace
 
@@ -110,7 +110,7 @@ class LoopCarrier(Carrier):
                 self.run.saver.submit(release)
                 self.run.saver.flush()
 
-    def carry_task(self, task: Task, slot: bool = True) -> Finished:
+    def carry_task(self, task: Task, slot: Slot | None) -> Finished:
         """Runs a node's task on this thread, which the run's lease waits for."""
         with self._on_thread():
             return super().carry_task(task, slot)
@@ -285,7 +285,7 @@ class LoopCarrier(Carrier):
         frame = job.frame
         if self.slots is not None:
             await self.slots.acquire()
-            frame.slot = True
+            frame.slot = LoopSlot()
         outcome, extra = await self._carry_on_loop(frame)
         if type(outcome) is Cancelled and isinstance(outcome.cause, asyncio.CancelledError):
             raise outcome.cause
@@ -385,14 +385,23 @@ class LoopCarrier(Carrier):
 
     def release_slot(self, frame: Frame) -> None:
         """A frame makes a call: it may begin to wait, so another may start."""
-        if frame.slot and self.slots is not None and frame.action.asyn is not None:
-            frame.slot = False
+        slot = frame.slot
+        if isinstance(slot, LoopSlot):
+            if not slot.held or self.slots is None:
+                return
+            slot.held = False
             if threading.get_ident() == self.thread:
                 self.slots.release()
             else:
                 self._post(self.slots.release)
         else:
             super().release_slot(frame)
+
+
+class LoopSlot(Slot):
+    """Held by a piece of user code that runs on the loop."""
+
+    __slots__ = ()
 
 
 class _Slots:

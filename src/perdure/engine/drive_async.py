@@ -15,7 +15,7 @@ from typing import Any
 from perdure.checkpoint.foreign import ForeignSaver
 from perdure.checkpoint.port import Batch
 from perdure.engine.carry import frame_of
-from perdure.engine.carry_async import LoopCarrier
+from perdure.engine.carry_async import LoopCarrier, LoopSlot
 from perdure.engine.drive_sync import not_begun
 from perdure.engine.effects import (
     Cancel,
@@ -239,7 +239,7 @@ class AsyncDriver(LoopCarrier):
         frame = frame_of(self.run, task)
         if self.slots is not None:
             await self.slots.acquire()
-            frame.slot = True
+            frame.slot = LoopSlot()
         outcome, extra = await self._carry_on_loop(frame)
         self.tasks.discard(asyncio.current_task())
         self._put(Finished(task, outcome, extra))

@@ -96,10 +96,8 @@ class SyncDriver(Carrier):
     def _next(self, effect: Next) -> Finished:
         if self.ready:
             # A node of a root run that is alone has nobody to share the slots with.
-            shared = self.run.parent is not None
-            if shared:
-                self.workers.take()
-            return contextvars.copy_context().run(self.carry_task, self.ready.pop(), shared)
+            slot = None if self.run.parent is None else self.workers.take()
+            return contextvars.copy_context().run(self.carry_task, self.ready.pop(), slot)
         while True:
             done = self._take(effect.deadline)
             if done is not None:

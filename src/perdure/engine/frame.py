@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perdure.engine.live import Run
     from perdure.engine.program import Write
     from perdure.engine.scope import Scope
+    from perdure.engine.workers import Slot
     from perdure.types import CachePolicy, RetryPolicy, StreamWriter, TimeoutPolicy
 
 logger = logging.getLogger("perdure")
@@ -77,7 +78,7 @@ class Frame:
         self.depth: int = caller.depth + 1 if caller is not None else 0
         self.fatal: BaseException | None = None
         self.done = False
-        self.slot = False
+        self.slot: Slot | None = None
         self.inner = 0
         self.attempt = 0
         self.error: Any = None

@@ -7,11 +7,12 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import Any
 
 from perdure.engine.frame import Job
 from perdure.engine.tasks import Finished, Task
-from perdure.engine.workers import Once, Workers, threads
+from perdure.engine.workers import Once, Slot, Workers, threads
 from perdure.errors import CancelSignal, GraphBubbleUp
 
 _DEEPEST = 40
@@ -24,7 +25,7 @@ class TaskWork(Once):
     __slots__ = ("carry", "context", "task", "tell")
 
     def __init__(
-        self, task: Task, carry: Callable[[Task], Finished], tell: Callable[[Finished], None]
+        self, task: Task, carry: Callable[[Task, Slot], Finished], tell: Callable[[Finished], None]
     ) -> None:
         super().__init__()
         self.task = task
@@ -32,9 +33,9 @@ class TaskWork(Once):
         self.tell = tell
         self.context = contextvars.copy_context()
 
-    def run(self) -> None:
-        """Carries the task out; the claimer has taken a slot for it."""
-        self.tell(self.context.run(self.carry, self.task))
+    def run(self, slot: Slot) -> None:
+        """Carries the task out, with a slot that the claimer has taken for it."""
+        self.tell(self.context.run(self.carry, self.task, slot))
 
 
 class CallWork(Once):
@@ -55,9 +56,9 @@ class CallWork(Once):
             return False
         return not isinstance(future, Future) or future.set_running_or_notify_cancel()
 
-    def run(self) -> None:
-        """Carries the call out; the claimer has taken a slot for it."""
-        self.job.frame.slot = True
+    def run(self, slot: Slot) -> None:
+        """Carries the call out, with a slot that the claimer has taken for it."""
+        self.job.frame.slot = slot
         self.context.run(self.carry, self.job)
 
 
@@ -115,11 +116,12 @@ class CallFuture(Future[Any]):
         if work is None or workers is None or self.done() or not work.token:
             return
         try:
-            if workers.steal(work):
+            slot = workers.steal(work)
+            if slot is not None:
                 if self.job.frame.depth % _DEEPEST:
-                    work.run()
+                    work.run(slot)
                 else:
-                    threads.start(work.run)
+                    threads.start(partial(work.run, slot))
         except BaseException as error:
             # Only a signal handler of the program can raise here: nobody else will resolve the call.
             if work.claimer == threading.get_ident() and not self.done():

@@ -19,6 +19,21 @@ DEFAULT_LIMIT = 32
 _IDLE_SECONDS = 2.0
 
 
+class Slot:
+    """Held by a piece of user code while it runs.
+
+    Args:
+        serves: Its thread serves the queue, and gives the slot back itself once the work and what
+            belongs to it have ended, unless the code has given it back before.
+    """
+
+    __slots__ = ("held", "serves")
+
+    def __init__(self, *, serves: bool = False) -> None:
+        self.held = True
+        self.serves = serves
+
+
 class Work(Protocol):
     """Something to carry out once, by whoever claims it first."""
 
@@ -26,8 +41,8 @@ class Work(Protocol):
         """True for the first who asks."""
         ...
 
-    def run(self) -> None:
-        """Carries it out; never raises."""
+    def run(self, slot: Slot) -> None:
+        """Carries it out, with a slot that has been taken for it; never raises."""
         ...
 
 
@@ -58,34 +73,46 @@ class Workers:
         self.strict = limit is not None
         self.limit = limit or DEFAULT_LIMIT
         self.active = 0
+        """Slots that are taken."""
+        self.free = 0
+        """Threads that will look at the queue: on their way here, or between two pieces of work."""
         self.queue: deque[Work] = deque()
-        self.coming = False
         self.lock = threading.Lock()
         self.room = threading.Condition(self.lock) if self.strict else None
         """Told when a slot is freed, under an explicit limit."""
 
     def submit(self, work: Work) -> None:
         """Queues work and sees to it that a thread comes for it."""
-        self.queue.append(work)
-        if not self.coming and self.active < self.limit:
-            self.coming = True
+        with self.lock:
+            self.queue.append(work)
+            wanted = self._wanted()
+        if wanted:
             threads.start(self._serve)
 
+    def _wanted(self) -> bool:
+        """Whether a thread is to be started, which counts as free from now on. Under the lock."""
+        if self.free or not self.queue or self.active >= self.limit:
+            return False
+        self.free += 1
+        return True
+
     def _serve(self) -> None:
-        self.coming = False
+        slot = Slot(serves=True)
         while True:
             with self.lock:
-                if self.active >= self.limit:
-                    return
-                work = self._next()
+                self.free -= 1
+                work = self._next() if self.active < self.limit else None
                 if work is None:
                     return
                 self.active += 1
-                more = bool(self.queue) and not self.coming and self.active < self.limit
-                self.coming = self.coming or more
-            if more:
+                slot.held = True
+                wanted = self._wanted()
+            if wanted:
                 threads.start(self._serve)
-            work.run()
+            work.run(slot)
+            with self.lock:
+                self.free += 1
+                self._freed(slot)
 
     def _next(self) -> Work | None:
         while self.queue:
@@ -94,36 +121,41 @@ class Workers:
                 return work
         return None
 
-    def take(self) -> None:
+    def take(self) -> Slot:
         """Takes a slot for code that runs right here, whether there is room or not."""
         with self.lock:
             self.active += 1
+        return Slot()
 
-    def give_back(self) -> None:
-        """Frees a slot."""
+    def give_back(self, slot: Slot) -> None:
+        """Frees a slot, if it has not been freed yet."""
         with self.lock:
+            self._freed(slot)
+            wanted = self._wanted()
+        if wanted:
+            threads.start(self._serve)
+
+    def _freed(self, slot: Slot) -> None:
+        if slot.held:
+            slot.held = False
             self.active -= 1
             if self.room is not None:
                 self.room.notify_all()
-            more = bool(self.queue) and not self.coming and self.active < self.limit
-            self.coming = self.coming or more
-        if more:
-            threads.start(self._serve)
 
-    def steal(self, work: Work) -> bool:
-        """Claims work for the thread that waits for it, with a slot; False when another has it.
+    def steal(self, work: Work) -> Slot | None:
+        """Claims work for the thread that waits for it, and takes a slot; None when another has it.
 
         Under an explicit limit it waits for room; somebody who has it will end or make a call.
         """
         with self.lock:
             while self.room is not None and self.active >= self.limit:
                 if work not in self.queue:
-                    return False
+                    return None
                 self.room.wait(0.05)
             if not work.claim():
-                return False
+                return None
             self.active += 1
-        return True
+        return Slot()
 
 
 class ThreadCache:
