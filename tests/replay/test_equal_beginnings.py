@@ -237,3 +237,20 @@ def test_answers_reach_lines_that_begin_in_another_order(saver):
         return result
 
     assert asyncio.run(main()) == ["yes, approve 0?", "yes, approve 1?"]
+
+
+def test_a_key_tells_lines_apart_that_begin_with_equal_calls():
+    """In whatever order they begin again, each finds what it had finished, and what it had not."""
+    bank = Bank()
+
+    async def line(i):
+        await bank.turns(i)
+        await bank.login.options(key=f"user {i}")()
+        return await bank.charge(i, await bank.key())
+
+    bank.late = {0: 3, 1: 0}
+    bank.hang = {1}
+    workflow = stopped_and_resumed(line, 2, wait_for=1)
+    bank.late = {0: 0, 1: 3}
+    assert asyncio.run(workflow.ainvoke(None, T)) == [[0, 2], [1, 0]]
+    assert bank.charged == [(1, 0), (0, 2)]

@@ -74,7 +74,7 @@ class CallBook:
         Args:
             key: The name that the user gave this very call; stands for branch and arguments.
         """
-        line = self.name(branch, name, digest)
+        line = self.name(branch, name, digest if key is None else key)
         if key is None:
             counts, what = branch.counts, (name, digest)
         else:
