@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from types import TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 from typing_extensions import override
 
@@ -85,7 +86,35 @@ class OwnSaver(BaseCheckpointSaver[int]):
         super().__init__(serde=serde)
         self._digest = Codec().digest
 
+    # -- its life, as a block
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._aside(self.close)
+
     # -- what a place must do
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of what the saver has opened."""
 
     @abstractmethod
     def submit(self, batch: Batch, on_done: Callable[[BaseException | None], None] | None = None) -> Ticket:

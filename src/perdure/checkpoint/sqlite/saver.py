@@ -7,7 +7,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
 from typing_extensions import override
@@ -383,6 +382,7 @@ class SqliteSaver(OwnSaver):
         with self._database.reading():
             pass
 
+    @override
     def close(self) -> None:
         """Stores what is queued, frees the threads that are held, closes what was opened here."""
         if self._database.forked:
@@ -404,28 +404,6 @@ class SqliteSaver(OwnSaver):
             options: As for the class.
         """
         return Opened(lambda: cls(conn_string, **options))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._aside(self.close)
 
 
 def _ns(batch: Batch) -> str:
