@@ -78,11 +78,10 @@ REMOVE_OWNER = "DELETE FROM perdure_owner WHERE key = ?"
 
 # One statement checks that a run still holds the thread, and counts on.
 ADVANCE = (
-    "UPDATE perdure_thread SET counter = ?1, "
-    "newest = CASE WHEN newest >= ?2 THEN newest ELSE ?2 END "
-    "WHERE name = ?3 AND epoch = ?4 AND owner = ?5 AND purge = ?6 AND counter < ?1"
+    "UPDATE perdure_thread SET counter = ?, newest = CASE WHEN newest >= ? THEN newest ELSE ? END "
+    "WHERE name = ? AND epoch = ? AND owner = ? AND purge = ? AND counter < ?"
 )
-STILL_HELD = "SELECT 1 FROM perdure_thread WHERE name = ?1 AND epoch = ?2 AND owner = ?3 AND purge = ?4"
+STILL_HELD = "SELECT 1 FROM perdure_thread WHERE name = ? AND epoch = ? AND owner = ? AND purge = ?"
 
 # -- writing -------------------------------------------------------------------------------------
 
@@ -91,8 +90,8 @@ ADD_LINE = "INSERT INTO perdure_line (thread, ns) VALUES (?, ?)"
 ADD_VALUE = "INSERT INTO perdure_value (id, kind, data) VALUES (?, ?, ?)"
 ADD_RECORD = (
     "INSERT INTO perdure_record (line, checkpoint, n, task, path, body, info) "
-    "SELECT ?1, ?2, ifnull(max(n), 0) + 1, ?3, ?4, ?5, ?6 "
-    "FROM perdure_record WHERE line = ?1 AND checkpoint = ?2"
+    "SELECT ?, ?, ifnull(max(n), 0) + 1, ?, ?, ?, ? "
+    "FROM perdure_record WHERE line = ? AND checkpoint = ?"
 )
 ADD_CHECKPOINT = (
     "INSERT INTO perdure_checkpoint (line, seq, id, parent, metadata, body) VALUES (?, ?, ?, ?, ?, ?) "

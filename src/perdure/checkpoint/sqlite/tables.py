@@ -120,7 +120,8 @@ def advance(cursor: Cursor, keys: Keys, batch: Batch, owner: int | None, row: Ch
     condition = batch.thread_id, batch.epoch, owner, keys.purge
     if row is None:
         return cursor.execute(sql.STILL_HELD, condition).fetchone() is not None
-    return cursor.execute(sql.ADVANCE, (row.seq, pack_id(row.id), *condition)).rowcount == 1
+    newest = pack_id(row.id)
+    return cursor.execute(sql.ADVANCE, (row.seq, newest, newest, *condition, row.seq)).rowcount == 1
 
 
 def write_rows(cursor: Cursor, keys: Keys, encoded: Encoded, ns: str) -> list[Form]:
@@ -146,7 +147,7 @@ def _line(cursor: Cursor, keys: Keys, ns: str) -> int:
 
 def write_record(cursor: Cursor, line: int, record: RecordRow) -> None:
     where = line, pack_id(record.checkpoint_id)
-    cursor.execute(sql.ADD_RECORD, (*where, pack_id(record.task_id), *record[2:]))
+    cursor.execute(sql.ADD_RECORD, (*where, pack_id(record.task_id), *record[2:], *where))
 
 
 def write_checkpoint(cursor: Cursor, line: int, row: CheckpointRow) -> list[Form]:
