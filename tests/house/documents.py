@@ -22,8 +22,8 @@ def programs(document: str) -> list[str]:
 
 
 def promised_output(program: str) -> list[str]:
-    """The lines that a program says it prints: the comments right below each print."""
-    lines = program.splitlines()
+    """The lines that a program says it prints: the comments right below each print, also an indented one."""
+    lines = [line.strip() for line in program.splitlines()]
     promised: list[str] = []
     for number, line in enumerate(lines):
         if line.startswith("print("):
