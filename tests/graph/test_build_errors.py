@@ -363,3 +363,11 @@ def test_late_changes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         made.add_node("y", idle)
     assert "already been compiled" in caplog.text
     assert "y" not in compiled.program.nodes
+
+
+@pytest.mark.parametrize("setting", ["on_busy", "on_divergence"])
+def test_a_setting_of_compile_that_it_cannot_have_is_refused(setting: str) -> None:
+    """The error names the values that it can have."""
+    builder = graph("a").add_edge(START, "a")
+    with pytest.raises(ValueError, match=f"{setting} must be one of .*, not 'perhaps'"):
+        builder.compile(**{setting: "perhaps"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inspection.graphs import Words, adds, asks, chain, fork
-from perdure import Command, Send, interrupt, task
+from perdure import Command, Send, entrypoint, interrupt, task
 from perdure.config import RunnableConfig, get_config
 from perdure.errors import ContextError, InvalidUpdateError, MissingThreadIdError
 from perdure.graph import END, START, StateGraph
@@ -391,3 +391,21 @@ def test_a_value_that_cannot_be_stored_is_refused(drive: Any, saver: Any, thread
         drive.update_state(graph, thread(), {"words": [(n for n in ())]}, "a")
     assert drive.history(graph, thread()) == []
     drive.update_state(graph, thread(), {"words": ["u"]}, "a")
+
+
+def test_the_result_of_a_call_cannot_be_set(drive: Any, saver: Any, thread: Any) -> None:
+    """A call's id is no task's: the update is refused, and the thread is as it was."""
+
+    @task
+    def charge(item: str) -> str:
+        return f"charged {item}"
+
+    @entrypoint(checkpointer=saver)
+    def order(item: str) -> Any:
+        return charge(item).result(), interrupt("sure?")
+
+    drive.invoke(order, "lamp", thread())
+    call = drive.get_state(order, thread()).tasks[0].calls[0]
+    with pytest.raises(InvalidUpdateError, match="is a call of 'charge'"):
+        drive.update_state(order, thread(), "forged", task_id=call.id)
+    assert drive.invoke(order, Command(resume=True), thread()) == ("charged lamp", True)

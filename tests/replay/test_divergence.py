@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from perdure.errors import NonDeterminismError
+from perdure.errors import NonDeterminismError, UnknownInterruptError
 from perdure.func import entrypoint, task
 from perdure.types import Command, interrupt
 
@@ -81,6 +81,8 @@ def test_after_the_error_the_thread_can_go_on(drive, saver, make, ran):
     drive.invoke(workflow, 1, T)
     price[0] = 99
     with pytest.raises(NonDeterminismError):
+        drive.invoke(workflow, GO, T)
+    with pytest.raises(UnknownInterruptError, match="kept: go on with invoke"):
         drive.invoke(workflow, GO, T)
     price[0] = 10
     assert drive.invoke(workflow, None, T) == "quote[10]"
@@ -271,3 +273,45 @@ def test_caught_divergence_cannot_be_swallowed_into_a_result(drive, saver, make,
     with pytest.raises(NonDeterminismError):
         drive.invoke(workflow, GO, T)
     assert ran == [("quote", 10)]
+
+
+def renamed(saver, make, **options):
+    """A thread that waits in `workflow`, and the same code under another name."""
+    quote = make("quote")
+
+    def body(x):
+        result = quote(x).result()
+        return result, interrupt("?")
+
+    def workflow_v2(x):
+        return body(x)
+
+    return deploy(saver, body), entrypoint(checkpointer=saver, **options)(workflow_v2)
+
+
+@pytest.mark.parametrize("given", [None, GO], ids=["none", "answer"])
+def test_a_renamed_entrypoint_does_not_do_all_again(drive, saver, make, ran, given):
+    """The error names both; under the old name the thread goes on."""
+    old, new = renamed(saver, make)
+    drive.invoke(old, 1, T)
+    with pytest.raises(NonDeterminismError, match="open in entrypoint 'workflow'; 'workflow_v2' would"):
+        drive.invoke(new, given, T)
+    assert drive.invoke(old, GO, T)
+    assert ran == [("quote", 1)]
+
+
+def test_a_renamed_entrypoint_may_be_allowed(drive, saver, make, ran):
+    """Then it begins from its top, with the recorded input."""
+    old, new = renamed(saver, make, on_divergence="allow")
+    drive.invoke(old, 1, T)
+    drive.invoke(new, None, T)
+    assert ran == [("quote", 1), ("quote", 1)]
+
+
+def test_a_new_input_goes_to_any_entrypoint(drive, saver, make, ran):
+    """What was open is given up, as by any new input."""
+    old, new = renamed(saver, make)
+    drive.invoke(old, 1, T)
+    drive.invoke(new, 2, T)
+    assert drive.invoke(new, GO, T)
+    assert ran == [("quote", 1), ("quote", 2)]

@@ -105,7 +105,8 @@ class Answers:
         if not open_ones:
             raise UnknownInterruptError(
                 "no question of this thread is open, so there is nothing to answer; "
-                "go on with invoke(None, config), or start anew with an input"
+                + ("the answer given last is kept: " if self.given else "")
+                + "go on with invoke(None, config), or start anew with an input"
             )
         if len(open_ones) > 1:
             listed = ", ".join(f"{q.id} ({q.value!r})" for q in open_ones.values())

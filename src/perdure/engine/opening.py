@@ -9,6 +9,7 @@ an old checkpoint is addressed: a copy of it becomes the head of a new line
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -41,11 +42,13 @@ from perdure.engine.tasks import (
     Value,
     uuid_of,
 )
-from perdure.errors import EmptyInputError, InvalidUpdateError, UnknownInterruptError
+from perdure.errors import EmptyInputError, InvalidUpdateError, NonDeterminismError, UnknownInterruptError
 from perdure.serde.digest import digest
 from perdure.slotted import field, slotted
 from perdure.types import Command, Interrupt
 from perdure.typing import MISSING
+
+logger = logging.getLogger("perdure")
 
 _TRIGGER = "branch:to:"
 _SPECIAL = frozenset((ERROR, INTERRUPT, RESUME, SCHEDULED, NO_WRITES, ERROR_SOURCE))
@@ -267,6 +270,8 @@ def _go_on(
     r.tasks = _planned(r)
     if not r.tasks:
         _refuse_lost_nodes(r)
+    elif r.program.entrypoint:
+        _refuse_other_entrypoint(r)
     restore_tasks(r.program, r.tasks, pending)
     if fresh:
         opening.records.append(Record(r.ns, r.checkpoint_id, NULL_TASK, [*null, *fresh]))
@@ -286,6 +291,21 @@ def _refuse_lost_nodes(r: Run) -> None:
             f"thread {r.thread_id!r} waits for node {lost[0]!r}, which this workflow does not have; put it "
             "back, or say where to go on with update_state(config, values, as_node=...)"
         )
+
+
+def _refuse_other_entrypoint(r: Run) -> None:
+    """A step that another function has begun is not gone on with by this one, which would do all again."""
+    begun_by = r.metadata.get("entrypoint", r.program.entrypoint)
+    if begun_by == r.program.entrypoint or r.on_divergence == "allow":
+        return
+    text = (
+        f"thread {r.thread_id!r} is open in entrypoint {begun_by!r}; {r.program.entrypoint!r} would do again "
+        "what that has finished. Go on with the function under its old name, start anew with an input, or "
+        "accept it with on_divergence='allow'"
+    )
+    if r.on_divergence == "error":
+        raise NonDeterminismError(text)
+    logger.warning("%s", text)
 
 
 def _fork(r: Run, opening: Opening) -> None:

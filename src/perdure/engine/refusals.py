@@ -19,6 +19,8 @@ def unstorable(who: str, error: Exception) -> Exception:
     what = f"{who} {where}{article} {kind}, which cannot be stored"
     if kind.endswith("CallFuture"):
         what += "; it stands for the result of a call: take that with `.result()`"
+    else:
+        what += "; return plain data, or register the class with perdure.serde.register"
     named = UnstorableError(what, path=error.path, type_name=error.type_name)
     named.__cause__ = error
     return named

@@ -21,6 +21,8 @@ def next_checkpoint(r: Run, number: int, source: str, changed: set[str]) -> NewC
     parent = r.checkpoint_id or None
     identity = r.hold.stamp(clock, parent, r.step)
     metadata = {**r.extra_metadata, "source": source, "step": r.step, "parents": r.ancestors}
+    if r.program.entrypoint:
+        metadata["entrypoint"] = r.program.entrypoint  # Whose open step it is, for who resumes it.
     checkpoint = {
         "v": 4,
         "id": identity,

@@ -282,6 +282,11 @@ def json_schema(schema: Any) -> dict[str, Any] | None:
     """The JSON schema that a question shows: a dict as it is, a class converted by pydantic."""
     if schema is None or isinstance(schema, dict):
         return schema
-    from pydantic import TypeAdapter
-
+    try:
+        from pydantic import TypeAdapter
+    except ImportError as error:
+        raise ImportError(
+            f"response_schema={schema!r} needs pydantic to check answers (pip install pydantic); "
+            "a JSON schema given as a dict is only shown, and needs nothing"
+        ) from error
     return dict(TypeAdapter(schema).json_schema())

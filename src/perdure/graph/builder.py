@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 from perdure.channels import LastValue
 from perdure.constants import END, START
 from perdure.engine.action import is_runnable
+from perdure.engine.setup import ON_BUSY, ON_DIVERGENCE, checked
 from perdure.graph import nodes as added
 from perdure.graph.branch import BranchSpec
 from perdure.graph.checks import check_breakpoints, check_graph, check_names
@@ -376,6 +377,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         debug: bool = False,
         name: str | None = None,
         transformers: Sequence[Any] | None = None,
+        on_busy: Literal["reject", "wait"] = "reject",
         on_divergence: Literal["error", "warn", "allow"] = "error",
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Makes the workflow that runs. What is added to the graph later does not change it.
@@ -390,6 +392,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             debug: Prints what the run does.
             name: The workflow's name, `LangGraph` if not given.
             transformers: Projections that each event stream of the workflow gets.
+            on_busy: What a second run on a thread does.
             on_divergence: What to do when a node on replay makes other calls than recorded.
 
         Raises:
@@ -400,7 +403,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         stops = [*_named_stops(interrupt_before), *_named_stops(interrupt_after)]
         self.validate(interrupt=stops)
         check_names(self.nodes, (*self.channels, *self.managed))
-        program = compile_program(self, name or "LangGraph", on_divergence)
+        divergence = checked("on_divergence", on_divergence, ON_DIVERGENCE)
+        program = compile_program(self, name or "LangGraph", divergence)
         workflow: CompiledStateGraph[StateT, ContextT, InputT, OutputT] = CompiledStateGraph(
             program,
             checkpointer=checkpointer,
@@ -412,6 +416,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             name=program.name,
             context_schema=self.context_schema,
             stream_mode="updates",
+            on_busy=checked("on_busy", on_busy, ON_BUSY),
         )
         workflow.builder = self
         workflow.stream_transformers = _checked_transformers(transformers) if transformers else ()

@@ -106,6 +106,13 @@ def _update(address: Address, updates: Sequence[StateUpdate]) -> Steps[RunnableC
                 f"thread {address.thread_id!r} has no checkpoint {address.checkpoint_id}; "
                 "leave checkpoint_id out to update the thread as it stands"
             )
+        for update in updates:
+            call = loaded.infos.get(update.task_id or "")
+            if call is not None:
+                raise InvalidUpdateError(
+                    f"task_id={update.task_id!r} is a call of {call.name!r}, whose result cannot be set; "
+                    "name a task of the step, or leave task_id out"
+                )
         r = _run_at(address)
         restore(r, loaded, loaded.tuple)
         r.stop = r.step + DEFAULT_RECURSION_LIMIT
