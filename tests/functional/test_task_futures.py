@@ -444,3 +444,26 @@ def test_result_of_an_unfinished_call_in_async_code_says_to_await():
     with pytest.raises(asyncio.InvalidStateError) as error:
         asyncio.run(workflow.ainvoke(1))
     assert "`await task(...)`" in notes(error)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda future: future + 1,
+        lambda future: future["a"],
+        lambda future: future.upper(),
+        lambda future: len(future),
+        lambda future: [item for item in future],  # noqa: C416
+    ],
+    ids=["operator", "index", "attribute", "len", "iteration"],
+)
+def test_a_future_used_for_its_result_is_named(use):
+    """Whatever the body does with it, the error says how to get the result."""
+
+    @entrypoint()
+    def workflow(n):
+        return use(square(n))
+
+    with pytest.raises((TypeError, AttributeError)) as error:
+        workflow.invoke(2)
+    assert "its result is `task(...).result()`" in notes(error)

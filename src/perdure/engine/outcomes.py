@@ -76,6 +76,10 @@ def outcome_of(frame: Frame, error: BaseException) -> Outcome:
     return Error(error)
 
 
+_FUTURES = ("CallFuture", "_asyncio.Task", "_asyncio.Future")
+"""How futures of calls are named in errors of code that takes them for results."""
+
+
 def _hint(frame: Frame, error: BaseException) -> None:
     """Adds what to write instead where the future of a call was taken for its result."""
     asyncio = sys.modules.get("asyncio")
@@ -84,12 +88,17 @@ def _hint(frame: Frame, error: BaseException) -> None:
         hint = (
             "In async code the call of a task is awaited: `await task(...)`; `.result()` does not wait there"
         )
-    elif isinstance(error, (TypeError, AttributeError)) and any(
-        isinstance(value, kinds) for value in (*frame.args, *frame.kwargs.values())
-    ):
+    elif not isinstance(error, (TypeError, AttributeError)):
+        return
+    elif any(isinstance(value, kinds) for value in (*frame.args, *frame.kwargs.values())):
         hint = (
             f"{frame.name!r} was given the future of a call, not its result: pass on what "
             "`task(...).result()` gives, or `await task(...)` in async code"
+        )
+    elif any(name in str(error) for name in _FUTURES):
+        hint = (
+            "The call of a task gives a future: its result is `task(...).result()`, or `await task(...)` in "
+            "async code"
         )
     else:
         return
