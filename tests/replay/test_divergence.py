@@ -82,7 +82,7 @@ def test_after_the_error_the_thread_can_go_on(drive, saver, make, ran):
     price[0] = 99
     with pytest.raises(NonDeterminismError):
         drive.invoke(workflow, GO, T)
-    with pytest.raises(UnknownInterruptError, match="kept: go on with invoke"):
+    with pytest.raises(UnknownInterruptError, match="the answer is kept; go on with invoke"):
         drive.invoke(workflow, GO, T)
     price[0] = 10
     assert drive.invoke(workflow, None, T) == "quote[10]"

@@ -103,10 +103,12 @@ class Answers:
                 pending_ids=tuple(open_ones),
             )
         if not open_ones:
+            if self.given:
+                why = "it has been answered already, and the answer is kept; go on with invoke(None, config)"
+            else:
+                why = "go on with invoke(None, config), or start anew with an input"
             raise UnknownInterruptError(
-                "no question of this thread is open, so there is nothing to answer; "
-                + ("the answer given last is kept: " if self.given else "")
-                + "go on with invoke(None, config), or start anew with an input"
+                f"no question of this thread is open, so there is nothing to answer: {why}"
             )
         if len(open_ones) > 1:
             listed = ", ".join(f"{q.id} ({q.value!r})" for q in open_ones.values())

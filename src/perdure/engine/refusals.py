@@ -19,6 +19,8 @@ def unstorable(who: str, error: Exception) -> Exception:
     what = f"{who} {where}{article} {kind}, which cannot be stored"
     if kind.endswith("CallFuture"):
         what += "; it stands for the result of a call: take that with `.result()`"
+    elif kind.startswith("_asyncio."):
+        what += "; it stands for the result of a call: take that with `await`"
     else:
         what += "; return plain data, or register the class with perdure.serde.register"
     named = UnstorableError(what, path=error.path, type_name=error.type_name)

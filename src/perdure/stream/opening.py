@@ -29,7 +29,8 @@ def open_stream(
     """See `Workflow.stream_events`."""
     if version != "v3":
         raise NotImplementedError(
-            f"stream_events has version='v3' only, not {version!r}; LangChain has events for async callers"
+            f"stream_events has version='v3' only, not {version!r}: pass version='v3' (older ones are "
+            "LangChain's, for async callers)"
         )
     router, options = _prepared("stream_events", workflow, options, is_async=False)
     parts = workflow.stream(
