@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextvars import ContextVar
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from perdure.config import get_stream_writer
 from perdure.func import entrypoint
 from perdure.stream import CustomTransformer, StreamChannel, StreamTransformer
+from perdure.stream.modes import BATCHES, shape_for
 
 MANY = 100
 
@@ -178,3 +180,16 @@ def test_a_run_may_be_stopped_among_items_by_its_only_reader():
         if item == 50:
             run.abort()
     assert seen == list(range(51))
+
+
+def test_a_writer_that_is_quicker_than_its_reader_does_not_keep_him_waiting():
+    """What comes while items are taken is left for the next time."""
+
+    class Refilled(deque):
+        def popleft(self):
+            self.append(self[-1])
+            return super().popleft()
+
+    event = ((), "custom", "x")
+    shape = shape_for(BATCHES, several=True, depth=True, waiting=Refilled([event]))
+    assert len(shape(event)) < 1000

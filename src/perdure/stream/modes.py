@@ -117,6 +117,10 @@ already comes together, in lists."""
 _MANY = frozenset(("blocks", "messages", "custom"))
 """Modes of which there are many events, and in which no user code has a part in their shape."""
 
+_BATCH = 64
+"""Items that come together at most: code that tells more while they are taken would otherwise keep
+them from their reader for as long as it goes on."""
+
 
 def shape_for(version: str, *, several: bool, depth: bool, waiting: deque[Event] | None) -> Shape:
     """The shape of a version's items.
@@ -135,7 +139,7 @@ def _in_batches(queue: deque[Event]) -> Shape:
 
     def shape(event: Event) -> list[dict[str, Any]]:
         items = [shape_v2(event)]
-        while queue and queue[0][1] in _MANY:
+        while queue and queue[0][1] in _MANY and len(items) < _BATCH:
             items.append(shape_v2(queue.popleft()))
         return items
 
