@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,6 +135,28 @@ def test_a_model_error_closes_its_message() -> None:
     assert kinds(data) == ["message-start", "content-block-start", "content-block-delta", "error"]
     assert data[-1][0]["message"] == "cut"
     assert isinstance(data[-1][0]["error"], ConnectionError)
+
+
+def test_a_model_error_leaves_nothing_for_the_event_loop() -> None:
+    """No task that closes what made the events, and fails at it."""
+
+    @entrypoint()
+    async def flow(text: str) -> None:
+        with pytest.raises(ConnectionError):
+            await Broken(messages=iter([])).ainvoke("hi")
+
+    async def read() -> list[Any]:
+        reported: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, about: reported.append(about))
+        run = await flow.astream_events("hi", version="v3")
+        await run.output()
+        del run
+        for _ in range(3):
+            gc.collect()
+            await asyncio.sleep(0)
+        return reported
+
+    assert asyncio.run(read()) == []
 
 
 def test_a_stream_that_is_left_closes_its_message() -> None:

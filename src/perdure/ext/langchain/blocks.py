@@ -12,6 +12,7 @@ the next chunk of another kind.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Generator
 from typing import Any
@@ -33,7 +34,7 @@ def blocks_of(message_id: str) -> Blocks | None:
 class Blocks:
     """The events of one message, chunk by chunk."""
 
-    __slots__ = ("_asked", "_chunks", "_ended", "_events", "_like", "_place", "_texts")
+    __slots__ = ("_asked", "_begun", "_chunks", "_ended", "_events", "_like", "_place", "_texts")
 
     def __init__(self, message_id: str) -> None:
         self._chunks: deque[ChatGenerationChunk] = deque()
@@ -41,6 +42,7 @@ class Blocks:
         assert achunks_to_events is not None
         self._events: Any = achunks_to_events(self._come(), message_id=message_id)
         self._asked: Any = None
+        self._begun = False
         self._like: ChatGenerationChunk | None = None
         """A chunk of text whose one event was its text; others like it need no conversion."""
         self._place = 0
@@ -94,6 +96,18 @@ class Blocks:
                 await _Push()
 
     def _step(self) -> list[Any]:
+        if self._begun:
+            return self._stepped()
+        # An event loop that knew of the generators would try to close them, which only a loop can
+        # do that steps them; left alone, they are thrown away as any other.
+        self._begun, hooks = True, sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            return self._stepped()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+
+    def _stepped(self) -> list[Any]:
         found: list[Any] = []
         while True:
             asked = self._asked or self._events.__anext__()
