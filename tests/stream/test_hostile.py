@@ -14,7 +14,7 @@ import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
 from perdure.config import get_stream_writer
-from perdure.func import entrypoint
+from perdure.func import entrypoint, task
 from perdure.graph import END, START, StateGraph
 from perdure.stream import CustomTransformer, StreamTransformer, TasksTransformer, UpdatesTransformer
 from perdure.types import StreamWriter
@@ -529,3 +529,51 @@ def test_a_writer_that_never_stops_is_read_to_its_end():
 
     run = flow.stream_events(10_000, version="v3", transformers=[CustomTransformer])
     assert list(run.custom) == list(range(10_000))
+
+
+@pytest.mark.parametrize("error", [StopIteration(3), GeneratorExit()])
+def test_what_no_future_can_carry_ends_an_async_run(error):
+    """A sync edge that raises it fails the run by a RuntimeError, as an async one does."""
+
+    def route(state):
+        raise error
+
+    async def step(state):
+        return {"b": 1}
+
+    graph = StateGraph(dict).add_node("step", step).add_edge(START, "step")
+    workflow = graph.add_conditional_edges("step", route).compile()
+
+    async def main():
+        async with asyncio.timeout(10):
+            await everything(workflow.astream({}))
+
+    with pytest.raises(RuntimeError, match=type(error).__name__) as raised:
+        asyncio.run(main())
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_a_generator_exit_that_a_future_brings_fails_its_task(called):
+    """It closes all code that the asyncio task awaits; the run learns of the end all the same."""
+
+    def leave():
+        raise GeneratorExit
+
+    async def awaits(x):
+        await asyncio.get_running_loop().run_in_executor(None, leave)
+
+    step = task(awaits) if called else awaits
+
+    @entrypoint()
+    async def flow(x):
+        await step(x)
+
+    async def main():
+        async with asyncio.timeout(10):
+            run = await flow.astream_events(1, version="v3")
+            with pytest.raises(RuntimeError, match="raised GeneratorExit"):
+                await run.output()
+        return await settled()
+
+    assert asyncio.run(main()) == 0

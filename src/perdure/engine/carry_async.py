@@ -78,6 +78,8 @@ class LoopCarrier(Carrier):
         def work() -> None:
             try:
                 value = function(*args)
+            except (StopIteration, GeneratorExit) as error:
+                self._post(settle, None, _carried(error))
             except BaseException as error:
                 self._post(settle, None, error)
             else:
@@ -144,6 +146,16 @@ class LoopCarrier(Carrier):
             await self._settle_open(frame, outcome)
         self.release_slot(frame)
         outcome = close_frame(frame, outcome)
+        return outcome, dropped_by(frame, outcome)
+
+    def closed(self, frame: Frame, error: BaseException) -> tuple[Outcome, Sequence[Write]]:
+        """What became of a frame whose code did not end, but was closed: by a GeneratorExit that a
+        future brought to the asyncio task, which closes all that the task awaits. To be called by
+        what the task runs, which alone is left."""
+        if self.loop.is_closed():
+            raise error  # It is the program that ends.
+        self.release_slot(frame)
+        outcome = close_frame(frame, outcome_of(frame, error))
         return outcome, dropped_by(frame, outcome)
 
     async def _attempts_on_loop(self, frame: Frame) -> Any:
@@ -286,7 +298,10 @@ class LoopCarrier(Carrier):
         if self.slots is not None:
             await self.slots.acquire()
             frame.slot = LoopSlot()
-        outcome, extra = await self._carry_on_loop(frame)
+        try:
+            outcome, extra = await self._carry_on_loop(frame)
+        except BaseException as error:
+            outcome, extra = self.closed(frame, error)
         if type(outcome) is Cancelled and isinstance(outcome.cause, asyncio.CancelledError):
             raise outcome.cause
         told: asyncio.Future[Outcome] = self.loop.create_future()
@@ -332,7 +347,10 @@ class LoopCarrier(Carrier):
         context = contextvars.copy_context()
 
         async def carry() -> None:
-            outcome, extra = await self._carry_on_loop(job.frame)
+            try:
+                outcome, extra = await self._carry_on_loop(job.frame)
+            except BaseException as error:
+                outcome, extra = self.closed(job.frame, error)
             self.finish(job, outcome, extra, lambda final: resolve_future(future, final))
 
         def begin() -> None:
@@ -433,6 +451,14 @@ class _Slots:
                 future.set_result(None)
                 return
         self.free += 1
+
+
+def _carried(error: BaseException) -> RuntimeError:
+    """What stands for an exception that no future can bring to a coroutine: it would be refused, or
+    end the coroutine instead of being raised in it."""
+    carried = RuntimeError(f"sync code raised {type(error).__name__}")
+    carried.__cause__ = error
+    return carried
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:

@@ -240,7 +240,10 @@ class AsyncDriver(LoopCarrier):
         if self.slots is not None:
             await self.slots.acquire()
             frame.slot = LoopSlot()
-        outcome, extra = await self._carry_on_loop(frame)
+        try:
+            outcome, extra = await self._carry_on_loop(frame)
+        except BaseException as error:
+            outcome, extra = self.closed(frame, error)
         self.tasks.discard(asyncio.current_task())
         self._put(Finished(task, outcome, extra))
 
