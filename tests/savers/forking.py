@@ -1,4 +1,4 @@
-"""Run as a program: forks while a thread stores and another reads; each child uses the file.
+"""Run as a program: forks while a thread stores and others read; each child uses the file.
 
     python forking.py FILE
 
@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from perdure.checkpoint.sqlite import SqliteSaver
 from savers.makers import checkpoint, config
 
-FORKS = 12
+FORKS = 40
+READERS = 3
 PATIENCE = 30
 
 
@@ -33,7 +34,7 @@ def main(path: str) -> None:
 
     works = [
         lambda: saver.put(config("parent"), checkpoint(a=1), {}, {}),
-        lambda: saver.get_tuple(config("seen")),
+        *[lambda: saver.get_tuple(config("seen"))] * READERS,
     ]
     threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
     for thread in threads:

@@ -365,4 +365,4 @@ def test_a_fork_in_the_middle_of_other_work_hangs_no_child(path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     program = [sys.executable, "-W", "ignore", HERE / "forking.py", path]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=DEADLINE)
-    assert done.stdout == f"{[0] * 12} 1\n", done.stderr
+    assert done.stdout == f"{[0] * 40} 1\n", done.stderr

@@ -118,22 +118,24 @@ class Database:
 
     def withdraw(self, patience: float) -> bool:
         """Ends what is under way and closes the file, until `resume`: SQLite keeps the locks of a
-        process beside its files, and a child would take its parent's for its own."""
+        process beside its files, and a child would take its parent's for its own.
+
+        Its locks are held until then: one that another thread held would stay locked in the child."""
         if self.forked or not self._lock.acquire(timeout=patience):
             return False
-        with self._readers_lock:
-            self._withdrawn = True
-            self._readers_lock.wait_for(lambda: self._reading == 0, patience)
-            if not self.shares_one_connection and not self._in_write:
-                with suppress(sqlite3.Error):
-                    self._close_connections()
+        self._readers_lock.acquire()
+        self._withdrawn = True
+        self._readers_lock.wait_for(lambda: self._reading == 0, patience)
+        if not self.shares_one_connection and not self._in_write:
+            with suppress(sqlite3.Error):
+                self._close_connections()
         return True
 
     def resume(self) -> None:
         """Goes on."""
-        with self._readers_lock:
-            self._withdrawn = False
-            self._readers_lock.notify_all()
+        self._withdrawn = False
+        self._readers_lock.notify_all()
+        self._readers_lock.release()
         self._lock.release()
 
     # -- transactions
