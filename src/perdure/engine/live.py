@@ -41,6 +41,12 @@ _TRACED = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "
 _making = threading.Lock()
 """Held while something is made that nodes on several threads share."""
 
+if hasattr(os, "register_at_fork"):
+    # A child that is forked while another thread holds it could never make anything.
+    os.register_at_fork(
+        before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
+    )
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_JOURNAL = NoJournal()
 
