@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from perdure.checkpoint.sqlite import SqliteSaver
+from perdure.errors import ThreadBusyError
 from perdure.func import entrypoint, task
+from perdure.graph import END, START, StateGraph
 
 T = {"configurable": {"thread_id": "t"}}
 
@@ -147,3 +149,36 @@ def test_sync_body_cancelled_during_a_task_goes_on_behind_it(saver):
 
     assert asyncio.run(main()) == [0, 1, 2, 3]
     assert ran == [0, 1, 2, 3]
+
+
+def test_a_sync_node_with_an_async_edge_keeps_the_thread_until_it_has_ended(saver):
+    """Cancelled while its function is on a worker: no other run may begin beside it."""
+    begun, may_end, ended = threading.Event(), threading.Event(), []
+
+    def node(state):
+        begun.set()
+        assert may_end.wait(10)
+        ended.append(True)
+        return {}
+
+    async def edge(state):
+        return END
+
+    builder = StateGraph(dict)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    builder.add_conditional_edges("node", edge)
+    graph = builder.compile(checkpointer=saver)
+
+    async def main():
+        call = asyncio.create_task(graph.ainvoke({}, T))
+        assert await asyncio.to_thread(begun.wait, 10)
+        call.cancel()
+        await ends_cancelled(call)
+        with pytest.raises(ThreadBusyError):
+            await graph.ainvoke(None, T)
+        may_end.set()
+        await graph.ainvoke(None, T, on_busy="wait")
+        return ended
+
+    assert asyncio.run(main()) == [True, True]

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+import time
+from concurrent.futures import CancelledError, as_completed
 from typing import TypedDict
 
 import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
-from perdure.engine.workers import DEFAULT_LIMIT
+from perdure.engine.workers import DEFAULT_LIMIT, Once, Workers
 from perdure.errors import GraphRecursionError
 from perdure.func import entrypoint, task
 from perdure.graph import END, START, StateGraph
@@ -279,3 +281,105 @@ def test_a_sync_node_with_an_async_edge_gives_its_slot_back():
         return await asyncio.wait_for(workflow.ainvoke({"n": 0}, {"max_concurrency": 1}), 20)
 
     assert asyncio.run(main()) == {"n": 3}
+
+
+def test_max_concurrency_bounds_async_tasks_of_sync_code():
+    """Calls that a thread makes of async tasks count as those that a coroutine makes."""
+    running, most = 0, 0
+
+    @task
+    async def work(i):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return i
+
+    @entrypoint()
+    def workflow(n):
+        return sum(future.result() for future in [work(i) for i in range(n)])
+
+    assert asyncio.run(workflow.ainvoke(20, {"max_concurrency": 2})) == 190
+    assert most <= 2
+
+
+def test_a_waiter_for_a_slot_learns_of_a_cancel():
+    """Who waits for a call that has no slot yet need not wait on when the call is cancelled."""
+    begun, waits, learned = threading.Event(), threading.Event(), threading.Event()
+
+    @task
+    def hold():
+        begun.set()
+        return learned.wait(10)
+
+    @task
+    def queued():
+        raise AssertionError("was cancelled")
+
+    @entrypoint()
+    def workflow(x):
+        held = hold()
+        assert begun.wait(10)
+        future = queued()
+
+        def ask():
+            waits.set()
+            with pytest.raises(CancelledError):
+                future.result()
+            learned.set()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert waits.wait(10)
+        time.sleep(0.02)  # It is about to wait for a slot.
+        assert future.cancel()
+        asking.join()
+        return held.result()
+
+    assert workflow.invoke(1, {"max_concurrency": 1}) is True
+
+
+def test_a_waiter_for_a_slot_learns_that_another_thread_runs_the_call():
+    """Also while the queue has not been looked at since, because no slot is free."""
+    workers, work = Workers(1), Once()
+    workers.take()
+    workers.queue.append(work)
+    assert work.claim()
+    assert workers.steal(work) is None
+
+
+def test_calls_dropped_by_a_timed_out_nested_run_give_their_slots_back():
+    """A call that was never begun, because its run had ended, takes no slot away from the runs above."""
+    over = threading.Event()
+
+    @task
+    def work(i):
+        return i
+
+    def calls(state):
+        for i in range(DEFAULT_LIMIT):
+            work(i)
+        assert over.wait(10)
+        return {}
+
+    def waits(state):
+        assert over.wait(10)
+        time.sleep(0.2)  # Holds its slot until the calls have been dropped.
+        return {}
+
+    builder = StateGraph(State)
+    for name, node in {"calls": calls, **{f"n{i}": waits for i in range(DEFAULT_LIMIT)}}.items():
+        builder.add_node(name, node)
+        builder.add_edge(START, name)
+    child = builder.compile()
+    child.step_timeout = 0.1
+
+    @entrypoint()
+    def workflow(x):
+        threading.Timer(0.3, over.set).start()
+        with pytest.raises(TimeoutError):
+            child.invoke({"n": 1})
+        return sorted(future.result() for future in as_completed([work(i) for i in range(4)], timeout=10))
+
+    assert workflow.invoke(1) == [0, 1, 2, 3]

@@ -9,6 +9,7 @@ import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
 from perdure.func import entrypoint, task
+from perdure.graph import END, START, StateGraph
 
 T = {"configurable": {"thread_id": "t"}}
 
@@ -467,3 +468,91 @@ def test_a_future_used_for_its_result_is_named(use):
     with pytest.raises((TypeError, AttributeError)) as error:
         workflow.invoke(2)
     assert "its result is `task(...).result()`" in notes(error)
+
+
+def test_done_callbacks_may_wait_for_other_calls(drive, saver):
+    """Calls whose results become durable together do not wait for each other's callbacks."""
+
+    @entrypoint(checkpointer=saver)
+    def workflow(n):
+        futures, got = [square(i) for i in range(n)], []
+        told = [threading.Event() for _ in futures[1:]]
+        for future, following, event in zip(futures, futures[1:], told, strict=False):
+
+            def note(done, following=following, event=event):
+                got.append(following.result(timeout=10))
+                event.set()
+
+            future.add_done_callback(note)
+        assert all(event.wait(10) for event in told)
+        return sorted(got)
+
+    for thread in range(20):
+        config = {"configurable": {"thread_id": f"{thread}"}}
+        assert drive.invoke(workflow, 8, config) == [1, 4, 9, 16, 25, 36, 49]
+
+
+def test_a_task_waits_for_callbacks_of_calls_that_it_did_not_wait_for(drive, saver):
+    """What a callback does has been done when the run returns."""
+    got = []
+
+    @entrypoint(checkpointer=saver)
+    def workflow(n):
+        for i in range(n):
+            square(i).add_done_callback(lambda done: got.append(done.result()))
+
+    drive.invoke(workflow, 5, T)
+    assert sorted(got) == [0, 1, 4, 9, 16]
+
+
+def test_a_thread_cannot_leave_an_async_call_behind():
+    """A call on the loop that runs cannot be cancelled from a thread; the run waits for its end."""
+    begun, ended = threading.Event(), []
+
+    @task
+    async def work():
+        begun.set()
+        await asyncio.sleep(0.05)
+        ended.append(True)
+
+    @entrypoint(checkpointer=InMemorySaver())
+    def workflow(x):
+        future = work()
+        assert begun.wait(10)
+        return future.cancel()
+
+    async def main():
+        return await workflow.ainvoke(1, T), list(ended)
+
+    assert asyncio.run(main()) == (False, [True])
+
+
+def test_an_async_call_that_a_thread_made_ends_with_its_node():
+    """A node that runs on the loop, for its async edge, fails: what its sync code started is cancelled."""
+    ended = []
+
+    @task
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    def node(state):
+        work()
+        raise ValueError("broken")
+
+    async def edge(state):
+        return END
+
+    builder = StateGraph(dict)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    builder.add_conditional_edges("node", edge)
+
+    async def main():
+        with pytest.raises(ValueError, match="broken"):
+            await asyncio.wait_for(builder.compile().ainvoke({}), 10)
+        return list(ended)
+
+    assert asyncio.run(main()) in ([], [True])  # Cancelled, perhaps before it had begun.

@@ -72,6 +72,7 @@ class Carrier:
         """Runs a call here, records how it ended, and resolves its future when that is due."""
         closing = self.run.closing
         if closing is not None:
+            self.release_slot(job.frame)
             self.finish(job, Cancelled(closing), (), resolve)
             return
         outcome, extra = self.carry(job.frame)
@@ -252,8 +253,8 @@ class Carrier:
 
 
 def resolve_future(future: Any, outcome: Outcome) -> None:
-    """Puts an outcome into a concurrent future, unless its holder cancelled it."""
-    if future.cancelled():
+    """Puts an outcome into a concurrent future, unless the call was cancelled."""
+    if future.done():
         return
     if type(outcome) is Value:
         future.set_result(outcome.value)

@@ -13,9 +13,8 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
 
 from perdure.checkpoint.foreign import ForeignSaver
@@ -98,29 +97,36 @@ class LoopCarrier(Carrier):
             self.release_later = Batch(batch.thread_id, batch.epoch, release=True)
         return replace(batch, release=False)
 
-    @contextmanager
-    def _on_thread(self) -> Iterator[None]:
+    def _arrive(self) -> None:
         with self.lock:
             self.alive += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.alive -= 1
-                release = self.release_later if not self.alive else None
-            if release is not None and self.run.saver is not None:
-                self.run.saver.submit(release)
-                self.run.saver.flush()
+
+    def _leave(self) -> None:
+        with self.lock:
+            self.alive -= 1
+            release = self.release_later if not self.alive else None
+        if release is not None and self.run.saver is not None:
+            self.run.saver.submit(release)
+            self.run.saver.flush()
 
     def carry_task(self, task: Task, slot: Slot | None) -> Finished:
         """Runs a node's task on this thread, which the run's lease waits for."""
-        with self._on_thread():
+        self._arrive()
+        try:
+            closing = self.run.closing
+            if closing is not None:  # The lease may have been freed before this thread came.
+                return Finished(task, Cancelled(closing))
             return super().carry_task(task, slot)
+        finally:
+            self._leave()
 
     def carry_call(self, job: Job, resolve: Resolve) -> None:
         """Runs a call on this thread, which the run's lease waits for."""
-        with self._on_thread():
+        self._arrive()
+        try:
             super().carry_call(job, resolve)
+        finally:
+            self._leave()
 
     def invoke(self, frame: Frame, effect: Invoke) -> Any:
         """Calls user code on this thread; a coroutine that it returns is awaited on the loop."""
@@ -132,9 +138,12 @@ class LoopCarrier(Carrier):
     # on the loop ------------------------------------------------------------------------
 
     async def _carry_on_loop(self, frame: Frame) -> tuple[Outcome, Sequence[Write]]:
-        """Runs a frame's code on the loop, and waits for what it has started."""
+        """Runs a frame's code on the loop once it has a slot, and waits for what it has started."""
         outcome: Outcome
         try:
+            if self.slots is not None:
+                await self.slots.acquire()
+                frame.slot = LoopSlot()
             outcome = Value(await self._attempts_on_loop(frame))
         except BaseException as error:
             me = asyncio.current_task()
@@ -230,7 +239,14 @@ class LoopCarrier(Carrier):
         return value
 
     async def _on_worker(self, frame: Frame, effect: Invoke) -> Any:
-        return await self._off_loop(contextvars.copy_context().run, self.invoke, frame, effect)
+        self._arrive()  # Here, so that nobody frees the thread before the worker has begun.
+        return await self._off_loop(contextvars.copy_context().run, self._invoke_and_leave, frame, effect)
+
+    def _invoke_and_leave(self, frame: Frame, effect: Invoke) -> Any:
+        try:
+            return self.invoke(frame, effect)
+        finally:
+            self._leave()
 
     async def _settle_open(self, frame: Frame, outcome: Outcome) -> None:
         """Waits for the calls that a frame made and did not wait for.
@@ -295,9 +311,6 @@ class LoopCarrier(Carrier):
 
     async def _call(self, job: Job) -> Any:
         frame = job.frame
-        if self.slots is not None:
-            await self.slots.acquire()
-            frame.slot = LoopSlot()
         try:
             outcome, extra = await self._carry_on_loop(frame)
         except BaseException as error:
@@ -353,8 +366,14 @@ class LoopCarrier(Carrier):
                 outcome, extra = self.closed(job.frame, error)
             self.finish(job, outcome, extra, lambda final: resolve_future(future, final))
 
+        def end(task: asyncio.Task[None]) -> None:
+            if task.cancelled():
+                resolve_future(future, Cancelled(asyncio.CancelledError()))
+
         def begin() -> None:
-            self.loop.create_task(carry(), context=context)
+            if future.set_running_or_notify_cancel():
+                job.task = self.loop.create_task(carry(), context=context)
+                job.task.add_done_callback(end)
 
         self._post(begin)
         return future
@@ -405,15 +424,18 @@ class LoopCarrier(Carrier):
         """A frame makes a call: it may begin to wait, so another may start."""
         slot = frame.slot
         if isinstance(slot, LoopSlot):
-            if not slot.held or self.slots is None:
-                return
-            slot.held = False
             if threading.get_ident() == self.thread:
-                self.slots.release()
-            else:
-                self._post(self.slots.release)
+                self._free(slot)
+            elif slot.held:
+                self._post(self._free, slot)
         else:
             super().release_slot(frame)
+
+    def _free(self, slot: LoopSlot) -> None:
+        """On the loop's thread, where several threads that release a slot come one after another."""
+        if slot.held and self.slots is not None:
+            slot.held = False
+            self.slots.release()
 
 
 class LoopSlot(Slot):

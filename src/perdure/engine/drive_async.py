@@ -15,7 +15,7 @@ from typing import Any
 from perdure.checkpoint.foreign import ForeignSaver
 from perdure.checkpoint.port import Batch
 from perdure.engine.carry import frame_of
-from perdure.engine.carry_async import LoopCarrier, LoopSlot
+from perdure.engine.carry_async import LoopCarrier
 from perdure.engine.drive_sync import not_begun
 from perdure.engine.effects import (
     Cancel,
@@ -237,9 +237,6 @@ class AsyncDriver(LoopCarrier):
 
     async def _carry_task(self, task: Task) -> None:
         frame = frame_of(self.run, task)
-        if self.slots is not None:
-            await self.slots.acquire()
-            frame.slot = LoopSlot()
         try:
             outcome, extra = await self._carry_on_loop(frame)
         except BaseException as error:

@@ -229,10 +229,15 @@ class Job:
     future: Any = None
     work: Any = None
     """For a call that runs on a thread: what is queued there."""
+    task: Any = None
+    """The asyncio task of a call that a thread has made of an async function."""
 
     def stop(self) -> bool:
         """Cancels the call, where that can be done: on a loop, or before it has begun; True if so."""
-        work, future = self.work, self.future
+        work, future, task = self.work, self.future, self.task
+        if task is not None:
+            task.cancel()
+            return True
         if future is None or (work is not None and not work.claim()):
             return False
         future.cancel()
@@ -291,7 +296,7 @@ def remember(job: Job, outcome: Outcome) -> None:
     caller, ledger = job.caller, job.frame.run.ledger
     caller.open.discard(job)
     if type(outcome) is Value:
-        job.future = job.work = None  # Nobody looks at it again; it refers back to the job.
+        job.future = job.work = job.task = None  # Nobody looks at it again; it refers back to the job.
     ledger.dropped.discard(job.call.id)
     if isinstance(outcome, Error):
         caller.failed[job.call.id] = outcome.error

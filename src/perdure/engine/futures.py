@@ -49,6 +49,12 @@ class CallWork(Once):
         self.carry = carry
         self.context = contextvars.copy_context()
 
+    @property
+    def waits(self) -> bool:
+        """It may still be claimed."""
+        future = self.job.future
+        return bool(self.token) and not (isinstance(future, Future) and future.cancelled())
+
     def claim(self) -> bool:
         """True for the first who asks, unless the future was cancelled before."""
         future = self.job.future
@@ -72,6 +78,7 @@ class CallFuture(Future[Any]):
         super().__init__()
         self.job = job
         self.heard = False
+        self._untold: list[threading.Event] = []
         self._work = work
         self._workers = workers
 
@@ -99,21 +106,37 @@ class CallFuture(Future[Any]):
         A pause that `fn` meets by asking for the result is not its business: it is let go.
         """
 
+        told = threading.Event()
+        self._untold.append(told)
+
         def call(future: Future[Any]) -> None:
-            with contextlib.suppress(GraphBubbleUp):
-                fn(future)
+            try:
+                with contextlib.suppress(GraphBubbleUp):
+                    fn(future)
+            finally:
+                told.set()
 
         super().add_done_callback(call)
 
+    def _invoke_callbacks(self) -> None:
+        # Whoever commits has other calls to tell of, too, and a callback may wait for one of those.
+        run = self.job.frame.run
+        if self._untold and run.journal.waits and run.saver is not None and run.saver.blocking:
+            threads.start(super()._invoke_callbacks)  # type: ignore[misc]  # typeshed has it not
+        else:
+            super()._invoke_callbacks()  # type: ignore[misc]
+
     def settled(self) -> None:
-        """Waits until the call has ended, without asking how."""
+        """Waits until the call has ended and its callbacks have run, without asking how."""
         with contextlib.suppress(CancelledError):
             super().exception()
+        for told in self._untold:
+            told.wait()
 
     def help(self) -> None:
         """Runs the call here if nobody has begun it."""
         work, workers = self._work, self._workers
-        if work is None or workers is None or self.done() or not work.token:
+        if work is None or workers is None or not work.waits:
             return
         try:
             slot = workers.steal(work)

@@ -37,6 +37,11 @@ class Slot:
 class Work(Protocol):
     """Something to carry out once, by whoever claims it first."""
 
+    @property
+    def waits(self) -> bool:
+        """It may still be claimed."""
+        ...
+
     def claim(self) -> bool:
         """True for the first who asks."""
         ...
@@ -55,6 +60,11 @@ class Once:
         self.token = [None]
         self.claimer = 0
         """The thread that carries it out."""
+
+    @property
+    def waits(self) -> bool:
+        """It may still be claimed."""
+        return bool(self.token)
 
     def claim(self) -> bool:
         """True for the first who asks."""
@@ -149,7 +159,7 @@ class Workers:
         """
         with self.lock:
             while self.room is not None and self.active >= self.limit:
-                if work not in self.queue:
+                if not work.waits:
                     return None
                 self.room.wait(0.05)
             if not work.claim():
