@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import gc
 import logging
 import threading
 
@@ -527,7 +528,7 @@ def test_a_thread_cannot_leave_an_async_call_behind():
     assert asyncio.run(main()) == (False, [True])
 
 
-def test_an_async_call_that_a_thread_made_ends_with_its_node():
+def test_an_async_call_that_a_thread_made_ends_with_its_node(caplog):
     """A node that runs on the loop, for its async edge, fails: what its sync code started is cancelled."""
     ended = []
 
@@ -556,3 +557,5 @@ def test_an_async_call_that_a_thread_made_ends_with_its_node():
         return list(ended)
 
     assert asyncio.run(main()) in ([], [True])  # Cancelled, perhaps before it had begun.
+    gc.collect()
+    assert "never retrieved" not in caplog.text

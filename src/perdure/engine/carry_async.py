@@ -267,7 +267,7 @@ class LoopCarrier(Carrier):
                     if isinstance(future, asyncio.Future):
                         future.cancel()  # The thread goes on; coroutines that wait for it need not.
                     continue
-                waiting.append(asyncio.wrap_future(future) if isinstance(future, Future) else future)
+                waiting.append(self._end_of(future) if isinstance(future, Future) else future)
             try:
                 if not waiting:
                     await asyncio.sleep(0)
@@ -278,6 +278,12 @@ class LoopCarrier(Carrier):
                 continue
             ended = [job for job in list(frame.open) if job.future is None or job.future.done()]
             frame.open.difference_update(ended)
+
+    def _end_of(self, future: Future[Any]) -> asyncio.Future[Any]:
+        """Done when a call that a thread made has ended, however it did; nobody asks here how."""
+        ended: asyncio.Future[Any] = self.loop.create_future()
+        future.add_done_callback(lambda _: self._post(_set, ended, None))
+        return ended
 
     # calls ------------------------------------------------------------------------------
 
@@ -487,9 +493,9 @@ async def _awaited(value: Awaitable[Any]) -> Any:
     return await value
 
 
-def _set(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+def _set(future: asyncio.Future[Any], value: Any) -> None:
     if not future.done():
-        future.set_result(outcome)
+        future.set_result(value)
 
 
 def _resolve(future: asyncio.Future[Any], outcome: Outcome) -> None:
