@@ -1,6 +1,7 @@
 """How far and how wide a run may go."""
 
 import asyncio
+import gc
 import threading
 import time
 from concurrent.futures import CancelledError, as_completed
@@ -383,3 +384,28 @@ def test_calls_dropped_by_a_timed_out_nested_run_give_their_slots_back():
         return sorted(future.result() for future in as_completed([work(i) for i in range(4)], timeout=10))
 
     assert workflow.invoke(1) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("home", [None, InMemorySaver], ids=["no saver", "memory"])
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "together"])
+def test_a_call_leaves_no_garbage(home, together):
+    """What a finished call was made of goes at once, and waits for no garbage collector."""
+
+    @task
+    def work(i):
+        return i
+
+    @entrypoint(checkpointer=home() if home else None)
+    def workflow(n):
+        if together:
+            return sum(future.result() for future in [work(i) for i in range(n)])
+        return sum(work(i).result() for i in range(n))
+
+    workflow.invoke(10, T)
+    gc.collect()
+    gc.disable()
+    try:
+        workflow.invoke(200, T)
+        assert gc.collect() < 200
+    finally:
+        gc.enable()

@@ -66,6 +66,7 @@ class CallWork(Once):
         """Carries the call out, with a slot that the claimer has taken for it."""
         self.job.frame.slot = slot
         self.context.run(self.carry, self.job)
+        del self.carry, self.context  # They refer back to the future, which refers to its work.
 
 
 class CallFuture(Future[Any]):
