@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from perdure.engine.action import Action
 
 _REACHING = frozenset(
-    ("__import__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "locals", "vars")
-)
+    (
+        "__import__", "breakpoint", "compile", "eval", "exec", "filter", "getattr", "globals", "locals",
+        "map", "vars",
+    )
+)  # fmt: skip
 _HARMLESS = frozenset(vars(builtins)) - _REACHING
 _LOOKING = frozenset(("abs", "all", "any", "bool", "int", "isinstance", "len", "max", "min", "str", "type"))
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
-_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"))
+_ELSEWHERE = frozenset(
+    (
+        "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR",
+        "PUSH_NULL", "CALL_FUNCTION_EX", "KW_NAMES", "CALL_KW",
+    )
+)  # fmt: skip
+"""What leads to code that is not seen here: attributes, which may have the name of a builtin; calls of
+what has no name, be it found in the state; and what a builtin is told by keyword to call."""
 _LOOKS = frozenset(
     (
         "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "CALL", "POP_TOP", "COPY", "SWAP",
@@ -63,8 +73,7 @@ def is_quiet(action: Action) -> bool:
             return False
     if not all(isinstance(value, _PLAIN) for value in reached):
         return False
-    # An attribute may have the name of a builtin.
-    return all(_ATTRIBUTES.isdisjoint(_steps(code)) for code in codes)
+    return all(_ELSEWHERE.isdisjoint(_steps(code)) for code in codes)
 
 
 def is_brief(action: Action) -> bool:
