@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -142,3 +144,12 @@ def test_a_plain_tree_is_plain_msgpack() -> None:
 def test_a_number_of_any_size_is_stored() -> None:
     """Also one that Python would not print."""
     assert back([-(10**6000), 10**6000]) == [-(10**6000), 10**6000]
+
+
+def test_a_process_may_store_a_memoryview_before_anything_else() -> None:
+    """What is known of it is loaded late, and it has no module that would say so."""
+    code = "from perdure.serde import Codec as C; print(bytes(C().decode(C().encode(memoryview(b'abc')))))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "src"}
+    )
+    assert done.stdout == "b'abc'\n"

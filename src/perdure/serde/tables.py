@@ -59,7 +59,7 @@ def built_in(cls: type) -> Put | None:
     The part of the table that is about these modules is loaded when it is first needed: they
     cost time to import.
     """
-    if cls.__module__.partition(".")[0] in _STANDARD_MODULES:
+    if cls is memoryview or cls.__module__.partition(".")[0] in _STANDARD_MODULES:
         load_standard()
     return PUTS.get(cls)
 
