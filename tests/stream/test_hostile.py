@@ -191,6 +191,37 @@ def test_a_run_that_is_dropped_half_way_leaves_its_thread_free(chain):
     assert workflow.invoke(None, T)["b"] == 4
 
 
+def test_an_async_run_that_is_dropped_half_way_ends(monkeypatch):
+    """Its nodes are cancelled, and another run may take the thread."""
+    ignored, cancelled = [], []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+
+    @entrypoint(checkpointer=InMemorySaver())
+    async def flow(seconds):
+        get_stream_writer()("x")
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def begin():
+        run = await flow.astream_events(60, T, version="v3", transformers=[CustomTransformer])
+        await anext(aiter(run.custom))
+
+    async def main():
+        await begin()
+        await settled()
+        gc.collect()
+        while not cancelled:
+            await asyncio.sleep(0)
+        await settled()
+        await flow.ainvoke(0, T)
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+    assert not ignored
+
+
 def test_an_interrupt_of_the_keyboard_is_not_swallowed(chain):
     """It leaves the read at once, and later reads as well."""
 

@@ -378,6 +378,12 @@ def stream(workflow: Workflow, asked: Callable[[], Call]) -> Iterator[Any]:
     visit.tell("end", result)
 
 
+_UNDER_WAY: set[Any] = set()
+"""Drivers of async streams. When a stream is thrown away as a part of a cycle, the garbage collector
+closes all generators of the cycle by itself, in no order. The one that was read has its event loop
+close it, and sees to its driver, which must be whole until then."""
+
+
 async def astream(workflow: Workflow, asked: Callable[[], Call]) -> AsyncGenerator[Any, None]:
     """Runs a workflow as it is read; see `stream`."""
     from perdure.engine.drive_async import AsyncDriver
@@ -391,6 +397,7 @@ async def astream(workflow: Workflow, asked: Callable[[], Call]) -> AsyncGenerat
     visit = execution.visit()
     execution.enter_stream()
     events = AsyncDriver(execution.run, execution.workers).drive()
+    _UNDER_WAY.add(events)
     try:
         await visit.atell("begin")
         async for event in events:
@@ -405,6 +412,7 @@ async def astream(workflow: Workflow, asked: Callable[[], Call]) -> AsyncGenerat
         await visit.atell("fail", error)
         raise
     finally:
+        _UNDER_WAY.discard(events)
         await events.aclose()  # type: ignore[attr-defined]
         execution.leave()
     await execution.akeep(execution.finished())
