@@ -14,6 +14,7 @@ import pytest
 
 from perdure.checkpoint.memory import InMemorySaver
 from perdure.config import get_stream_writer
+from perdure.engine import execution
 from perdure.func import entrypoint, task
 from perdure.graph import END, START, StateGraph
 from perdure.stream import CustomTransformer, StreamTransformer, TasksTransformer, UpdatesTransformer
@@ -189,6 +190,24 @@ def test_a_run_that_is_dropped_half_way_leaves_its_thread_free(chain):
     next(iter(workflow.stream_events(GIVEN, T, version="v3").values))
     gc.collect()
     assert workflow.invoke(None, T)["b"] == 4
+
+
+@pytest.mark.parametrize("reads", [0, 1, 3, 9])
+def test_what_carries_a_run_out_is_kept_until_the_run_has_ended(runs, chain, reads):
+    """Be it read to its end, left, or thrown away: no garbage is made of it sooner, or later never."""
+    before = set(execution._UNDER_WAY)
+
+    def read():
+        values = iter(runs.open(counting(chain, saver=InMemorySaver()), GIVEN, T).values)
+        for _ in range(reads):
+            next(values, None)
+        return len(execution._UNDER_WAY - before)
+
+    assert read() == (reads in (1, 3))
+    gc.collect()
+    if runs.is_async:
+        runs.runner.run(settled())
+    assert not execution._UNDER_WAY - before
 
 
 def test_an_async_run_that_is_dropped_half_way_ends(monkeypatch):

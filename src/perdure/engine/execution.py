@@ -342,6 +342,12 @@ def _in_place_of_a_node(call: Call) -> bool:
     return "checkpoint_ns" in named and scope_var.get() is not None
 
 
+_UNDER_WAY: set[Any] = set()
+"""Drivers of streams. When a stream is thrown away as a part of a cycle, the garbage collector closes
+all generators of the cycle by itself, in no order. The one that was read sees to its driver, be it
+closed here or by its event loop; the driver must be whole until then."""
+
+
 def stream(workflow: Workflow, asked: Callable[[], Call]) -> Iterator[Any]:
     """Runs a workflow as it is read; see `Workflow.stream`.
 
@@ -357,6 +363,7 @@ def stream(workflow: Workflow, asked: Callable[[], Call]) -> Iterator[Any]:
     visit = execution.visit()
     execution.enter_stream()
     events = SyncDriver(execution.run, execution.workers).drive()
+    _UNDER_WAY.add(events)
     try:
         visit.tell("begin")
         for event in events:
@@ -371,17 +378,12 @@ def stream(workflow: Workflow, asked: Callable[[], Call]) -> Iterator[Any]:
         visit.tell("fail", error)
         raise
     finally:
+        _UNDER_WAY.discard(events)
         events.close()  # type: ignore[attr-defined]
         execution.leave()
     execution.keep(execution.finished())
     execution.run.close()
     visit.tell("end", result)
-
-
-_UNDER_WAY: set[Any] = set()
-"""Drivers of async streams. When a stream is thrown away as a part of a cycle, the garbage collector
-closes all generators of the cycle by itself, in no order. The one that was read has its event loop
-close it, and sees to its driver, which must be whole until then."""
 
 
 async def astream(workflow: Workflow, asked: Callable[[], Call]) -> AsyncGenerator[Any, None]:
