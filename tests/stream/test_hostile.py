@@ -39,6 +39,28 @@ async def settled():
     return len(asyncio.all_tasks()) - 1
 
 
+def test_a_transformer_that_raises_the_end_of_an_iteration_fails_the_run(runs):
+    """It is an error as any other, and no end."""
+    error = StopAsyncIteration() if runs.is_async else StopIteration()
+
+    class Stops(CustomTransformer):
+        def process(self, event):
+            if event["method"] == "custom" and event["params"]["data"] == 3:
+                raise error
+            return super().process(event)
+
+    @entrypoint()
+    def flow(count):
+        for number in range(count):
+            get_stream_writer()(number)
+
+    run = runs.open(flow, 6, transformers=[Stops])
+    with pytest.raises(RuntimeError, match=f"raised {type(error).__name__}"):
+        list(run.custom)
+    with pytest.raises(RuntimeError, match=f"raised {type(error).__name__}"):
+        _ = run.output
+
+
 # threads -------------------------------------------------------------------------------------
 
 

@@ -41,20 +41,27 @@ class Pump:
         if self._router.ended or self._stopped:
             return False
         try:
-            if not self._waiting:
-                _add(self._waiting, self._context.run(next, self._parts))
+            if not self._waiting and not self._took():
+                self._close()
+                return False
             part = self._waiting.popleft()
             if part["type"] in NOTES:
                 self._router.note(*self._feed.note(part))
             else:
                 self._router.push(self._feed.take(part))
-        except StopIteration:
-            self._close()
         except BaseException as error:
-            self._fail(error)
+            self._fail(_no_end(error, StopIteration))
         if self._stopped:
             self._close()
         return not self._router.ended
+
+    def _took(self) -> bool:
+        """Takes what comes next from the engine. False when nothing does."""
+        parts = self._context.run(next, self._parts, None)
+        if parts is None:
+            return False
+        _add(self._waiting, parts)
+        return True
 
     def abort(self) -> None:
         """Stops the run; when it is delivering an event to this very code, right after that."""
@@ -111,22 +118,29 @@ class AsyncPump:
         try:
             if self._raised is not None:
                 raise self._raised
-            if not self._waiting:
-                _add(self._waiting, await anext(self._parts))
+            if not self._waiting and not await self._took():
+                await self._close()
+                return False
             part = self._waiting.popleft()
             if part["type"] in NOTES:
                 await self._router.anote(*self._feed.note(part))
             else:
                 await self._router.apush(self._feed.take(part))
-        except StopAsyncIteration:
-            await self._close()
         except asyncio.CancelledError as error:
             if not self._stopped:
                 await self._fail(error)
             raise
         except BaseException as error:
-            await self._fail(error)
+            await self._fail(_no_end(error, StopAsyncIteration))
         return not self._router.ended
+
+    async def _took(self) -> bool:
+        """Takes what comes next from the engine. False when nothing does."""
+        try:
+            _add(self._waiting, await anext(self._parts))
+        except StopAsyncIteration:
+            return False
+        return True
 
     def at_once(self) -> bool:
         """Takes an item that came with one before, if there is any and no transformer would wait."""
@@ -190,3 +204,13 @@ def _add(waiting: deque[Part], parts: Parts) -> None:
         waiting.extend(parts)
     else:
         waiting.append(parts)
+
+
+def _no_end(error: BaseException, end: type[BaseException]) -> BaseException:
+    """The error, or, where readers would take it for the end of what they read, one that is not so
+    taken. The engine raises none such: it is a transformer's."""
+    if not isinstance(error, end):
+        return error
+    failed = RuntimeError(f"a transformer raised {end.__name__}")
+    failed.__cause__ = error
+    return failed
