@@ -21,7 +21,7 @@ from perdure.engine.setup import DURABILITIES, ON_BUSY, ON_DIVERGENCE, checked
 from perdure.engine.subgraphs import subgraphs_of
 from perdure.engine.tasks import END, PREVIOUS, START, TASKS
 from perdure.errors import InvalidUpdateError
-from perdure.types import CachePolicy, Command, RetryPolicy, Send, TimeoutPolicy
+from perdure.types import Command, RetryPolicy, Send, TimeoutPolicy
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 from perdure.workflow import Workflow
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from perdure.cache.base import BaseCache
+    from perdure.memory_policies import CachePolicy
 
 __all__ = ["TaskFunction", "entrypoint", "task"]
 

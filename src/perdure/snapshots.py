@@ -12,7 +12,8 @@ from perdure.interrupts import Interrupt
 if TYPE_CHECKING:
     from perdure.checkpoint.base import CheckpointMetadata
     from perdure.config import RunnableConfig
-    from perdure.policies import CacheKey, RetryPolicy, TimeoutPolicy
+    from perdure.memory_policies import CacheKey
+    from perdure.policies import RetryPolicy, TimeoutPolicy
 
 
 class StateUpdate(NamedTuple):

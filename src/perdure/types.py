@@ -21,20 +21,13 @@ from typing_extensions import TypeAliasType, TypeVar, override
 from perdure import doors
 from perdure.context import current_scope
 from perdure.interrupts import Interrupt
-from perdure.policies import (
-    CacheKey,
-    CachePolicy,
-    RetryPolicy,
-    TimeoutPolicy,
-    TracePolicy,
-    default_retry_on,
-    omit_payload,
-)
+from perdure.policies import RetryPolicy, TimeoutPolicy, default_retry_on
 from perdure.typing import ResultT
 from perdure.warnings import PerdureDeprecatedSinceV11
 
 if TYPE_CHECKING:
     from perdure.checkpoint.base import BaseCheckpointSaver
+    from perdure.memory_policies import CacheKey, CachePolicy, TracePolicy, omit_payload
     from perdure.parts import (
         CheckpointPayload,
         CheckpointStreamPart,
@@ -103,7 +96,7 @@ __all__ = [
     "DebugPayload",
 ]
 
-# Programs that neither spell out what a stream yields nor look at threads need none of these.
+# Programs that neither spell out what a stream yields, nor look at threads, nor cache need none of these.
 __getattr__, __dir__ = doors.late(
     __name__,
     {
@@ -122,6 +115,7 @@ __getattr__, __dir__ = doors.late(
             "UpdatesStreamPart",
             "ValuesStreamPart",
         ),
+        "perdure.memory_policies": ("CacheKey", "CachePolicy", "TracePolicy", "omit_payload"),
         "perdure.snapshots": (
             "PregelExecutableTask",
             "PregelTask",

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "perdure"
 
 FLOORS = (
     ("doors", "errors", "ids", "interrupts", "slotted", "typing", "version", "warnings"),
-    ("types", "config", "constants", "context", "parts", "policies", "serde", "snapshots"),
+    ("types", "config", "constants", "context", "memory_policies", "parts", "policies", "serde", "snapshots"),
     ("channels", "cache", "store", "stream", "managed"),
     ("runtime", "checkpoint", "ext", "messages", "callbacks"),
     ("engine",),

@@ -12,15 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import NodeTimeoutError
-from perdure.policies import (
-    CachePolicy,
-    RetryPolicy,
-    TimeoutPolicy,
-    TracePolicy,
-    default_cache_key,
-    default_retry_on,
-    omit_payload,
-)
+from perdure.memory_policies import CachePolicy, TracePolicy, default_cache_key, omit_payload
+from perdure.policies import RetryPolicy, TimeoutPolicy, default_retry_on
 
 # -- RetryPolicy: when
 

@@ -44,7 +44,7 @@ EXCLUDED_METADATA_KEYS = frozenset(
 """Keys of a config that say where, not what: never copied to metadata."""
 
 # Metadata lies in the store in clear, so what looks like a credential stays out of it.
-_SECRET = re.compile(r"key|token|secret|passw|credential|auth(?!or(?!iz))", re.IGNORECASE)
+_SECRET = r"(?i)key|token|secret|passw|credential|auth(?!or(?!iz))"
 _PRIMITIVES = (str, int, float, bool)
 
 
@@ -78,7 +78,7 @@ def _may_copy(key: Any) -> bool:
         isinstance(key, str)
         and not key.startswith("__")
         and key not in EXCLUDED_METADATA_KEYS
-        and _SECRET.search(key) is None
+        and re.search(_SECRET, key) is None
     )
 
 

@@ -24,16 +24,15 @@ from perdure.managed.base import ManagedValueSpec
 from perdure.slotted import replace
 from perdure.types import (
     All,
-    CachePolicy,
     Checkpointer,
     TimeoutPolicy,
-    TracePolicy,
     ensure_valid_checkpointer,
 )
 from perdure.typing import ContextT, InputT, OutputT, StateT
 from perdure.warnings import PerdureDeprecatedSinceV05, PerdureDeprecatedSinceV10
 
 if TYPE_CHECKING:
+    from perdure.memory_policies import CachePolicy, TracePolicy
     from perdure.store.base import BaseStore
 
 

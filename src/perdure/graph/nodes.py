@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from perdure.constants import END, START
 from perdure.engine.action import is_runnable
 from perdure.graph.hints import command_targets, input_class
 from perdure.slotted import field, slotted
-from perdure.types import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
+from perdure.types import RetryPolicy, TimeoutPolicy
+
+if TYPE_CHECKING:
+    from perdure.types import CachePolicy, TracePolicy
 
 
 class Invokable(Protocol):

@@ -26,6 +26,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "perdure": (
         "perdure.errors",
         "perdure.interrupts",
+        "perdure.memory_policies",
         "perdure.policies",
         "perdure.snapshots",
         "perdure.types",

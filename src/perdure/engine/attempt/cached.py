@@ -15,7 +15,7 @@ from perdure.engine.effects import CacheGet, CacheSet, Steps
 from perdure.engine.frame import Frame
 from perdure.engine.keys import namespace_of_node, namespace_of_task
 from perdure.engine.refusals import unstorable
-from perdure.policies import CacheKey, CachePolicy
+from perdure.memory_policies import CacheKey, CachePolicy
 from perdure.typing import MISSING
 
 logger = logging.getLogger("perdure")
