@@ -75,6 +75,21 @@ def test_none_after_an_error_runs_only_what_is_unfinished(drive, saver, ran):
     assert ran == ["a", "b", "b", "c"]
 
 
+def test_a_script_that_is_started_again_asks_which_it_is(drive, saver, ran):
+    """It gives the input to a fresh thread and None to one that is not finished: nothing runs twice."""
+    broken = {"b"}
+    graph = chain(ran, saver, broken)
+
+    def start():
+        return drive.invoke(graph, None if drive.get_state(graph, T).next else {"log": []}, T)
+
+    with pytest.raises(ConnectionError):
+        start()
+    broken.clear()
+    assert start() == {"log": ["a", "b", "c"]}
+    assert ran == ["a", "b", "b", "c"]
+
+
 def test_none_may_fail_again_and_again(drive, saver, ran):
     """Each attempt goes on from the same place until the cause is gone."""
     broken = {"b"}

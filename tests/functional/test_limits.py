@@ -216,24 +216,33 @@ def test_async_waiting_parents_hold_no_slot():
     assert result == [10, 20, 30, 40]
 
 
-def test_max_concurrency_bounds_async_tasks():
-    """No more async tasks run at once than allowed."""
-    running, most = 0, 0
+@pytest.fixture
+def counted():
+    """An async task, and the list of how many ran at once whenever one began."""
+    running, at_once = 0, []
 
     @task
     async def work(i):
-        nonlocal running, most
+        nonlocal running
         running += 1
-        most = max(most, running)
+        at_once.append(running)
         await asyncio.sleep(0)
         running -= 1
+        return i
+
+    return work, at_once
+
+
+def test_max_concurrency_bounds_async_tasks(counted):
+    """No more async tasks run at once than allowed."""
+    work, at_once = counted
 
     @entrypoint()
     async def workflow(n):
         await asyncio.gather(*(work(i) for i in range(n)))
 
     asyncio.run(workflow.ainvoke(20, {"max_concurrency": 3}))
-    assert most <= 3
+    assert (len(at_once), max(at_once)) == (20, 3)
 
 
 def test_streams_finish_under_one_slot(drive):
@@ -284,25 +293,17 @@ def test_a_sync_node_with_an_async_edge_gives_its_slot_back():
     assert asyncio.run(main()) == {"n": 3}
 
 
-def test_max_concurrency_bounds_async_tasks_of_sync_code():
+def test_max_concurrency_bounds_async_tasks_of_sync_code(counted):
     """Calls that a thread makes of async tasks count as those that a coroutine makes."""
-    running, most = 0, 0
-
-    @task
-    async def work(i):
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0)
-        running -= 1
-        return i
+    work, at_once = counted
 
     @entrypoint()
     def workflow(n):
         return sum(future.result() for future in [work(i) for i in range(n)])
 
     assert asyncio.run(workflow.ainvoke(20, {"max_concurrency": 2})) == 190
-    assert most <= 2
+    assert len(at_once) == 20
+    assert max(at_once) <= 2
 
 
 def test_a_waiter_for_a_slot_learns_of_a_cancel():

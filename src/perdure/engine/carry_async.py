@@ -175,9 +175,7 @@ class LoopCarrier(Carrier):
             while True:
                 try:
                     if type(effect) is Invoke and effect.action.brief:
-                        answer = effect.action.fn(*effect.args)
-                        if type(answer) not in _PLAIN and inspect.isawaitable(answer):
-                            answer = await answer
+                        answer = super().invoke(frame, effect)
                     elif type(effect) is Invoke:
                         watch = frame.watch
                         call = self._invoke(frame, effect)

@@ -35,14 +35,13 @@ Asked: TypeAlias = Callable[[str], str | None]
 class Branch:
     """One line of calls in a caller: its body, or a coroutine or thread that it started."""
 
-    __slots__ = ("asked", "closed", "counts", "first", "id", "made", "occurrence", "parent", "seq")
+    __slots__ = ("asked", "closed", "counts", "first", "id", "made", "parent", "seq")
 
     def __init__(self, parent: Branch | None = None) -> None:
         self.parent = parent
         self.id: str | None = "" if parent is None else None
         self.first: tuple[str, str, str] = ("", "", "")
         """By what a started line is known: its parent, and the first that it calls or asks."""
-        self.occurrence = 0
         self.seq = 0
         self.asked = 0
         self.counts: dict[What, int] = {}
@@ -129,9 +128,9 @@ class Names:
         if self.moved and above:
             above = self._above(above, start)
         branch.first = (above, name, digest)
-        branch.occurrence = self.firsts.get(branch.first, 0)
-        self.firsts[branch.first] = branch.occurrence + 1
-        natural = f"{start}.{xxh3_128_hexdigest(_text(*branch.first))}.{branch.occurrence}"
+        number = self.firsts.get(branch.first, 0)
+        self.firsts[branch.first] = number + 1
+        natural = f"{start}.{xxh3_128_hexdigest(_text(*branch.first))}.{number}"
         self.naturals.setdefault(start, []).append(natural)
         branch.id = self.moved.get(natural, natural)
         self.holders[branch.id] = branch

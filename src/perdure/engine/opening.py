@@ -67,8 +67,6 @@ class Opening:
 
     def batches(self, r: Run) -> Iterator[Batch]:
         """The batches that claim the thread and begin the run; none where nothing will run."""
-        if r.saver is None:
-            return
         if r.parent is not None and r.hold is r.parent.run.hold:
             yield from self._nested(r)
             return

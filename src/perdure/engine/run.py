@@ -136,8 +136,7 @@ def _claim(r: Run, batch: Batch) -> Steps[None]:
 
 
 def _load(r: Run) -> Steps[Opening]:
-    if r.thread_id is None:
-        return open_run(r, None, None)
+    assert r.thread_id is not None  # Where there is a saver, a thread is named.
     loaded = yield from Load(r.thread_id, r.ns, r.checkpoint_id_asked)
     head = None
     if r.checkpoint_id_asked is not None:

@@ -80,7 +80,6 @@ class Workers:
     """The threads and slots of one root run and of all that is nested in it."""
 
     def __init__(self, limit: int | None = None) -> None:
-        self.strict = limit is not None
         self.limit = limit or DEFAULT_LIMIT
         self.active = 0
         """Slots that are taken."""
@@ -88,7 +87,7 @@ class Workers:
         """Threads that will look at the queue: on their way here, or between two pieces of work."""
         self.queue: deque[Work] = deque()
         self.lock = threading.Lock()
-        self.room = threading.Condition(self.lock) if self.strict else None
+        self.room = threading.Condition(self.lock) if limit is not None else None
         """Told when a slot is freed, under an explicit limit."""
 
     def submit(self, work: Work) -> None:
